@@ -1,0 +1,1 @@
+"""The bundled compiler: framework model -> graph -> passes -> program -> simulated accelerator."""

@@ -1,0 +1,96 @@
+"""Every refusal of the compiler: one class a kind of diagnosis.
+
+A message names the thing, what was found, what was expected and where it came from. The name of the class
+(``diagnosis``) is what records and expectation files key on.
+"""
+
+from __future__ import annotations
+
+
+class OpatlasError(Exception):
+    """Base of all diagnoses. ``stage`` is set by the compilation session as the error passes through it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.stage: str | None = None
+
+    @property
+    def diagnosis(self) -> str:
+        """Name of the kind of refusal."""
+        return type(self).__name__
+
+
+class InvalidModel(OpatlasError):
+    """A model file or object that is broken: truncated, cyclic, duplicate names, missing or misplaced data."""
+
+
+class UnsupportedOperator(OpatlasError):
+    """A framework operator, or a form of it, that has no conversion."""
+
+    def __init__(
+        self, domain: str, name: str, version: int | None, reason: str, *, attribute: str | None = None, node: str = ""
+    ) -> None:
+        shown_version = "" if version is None else f"-{version}"
+        shown_attribute = "" if attribute is None else f", attribute '{attribute}'"
+        shown_node = f" (node '{node}')" if node else ""
+        super().__init__(f"{domain or 'ai.onnx'}.{name}{shown_version}{shown_attribute}{shown_node}: {reason}")
+        self.domain = domain
+        self.name = name
+        self.version = version
+        self.attribute = attribute
+        self.node = node
+        self.reason = reason
+
+
+class UnsupportedType(OpatlasError):
+    """An element type or a kind of type that a stage cannot take."""
+
+
+class InvalidGraph(OpatlasError):
+    """A graph that breaks a rule of the IR: structure, dominance, uses, types, attribute domains."""
+
+
+class TypeMismatch(InvalidGraph):
+    """Operand types that an operator's signature does not allow."""
+
+
+class InvalidAttribute(InvalidGraph):
+    """An attribute that is unknown, missing or outside its domain."""
+
+
+class InvalidText(OpatlasError):
+    """Text of a graph or a program that does not parse. The message starts with line and column."""
+
+
+class EvaluationError(OpatlasError):
+    """Operand values for which an operator has no meaning, such as an index out of range."""
+
+
+class AbstractConstant(EvaluationError):
+    """The data of a constant that has only a type and a seed was asked for."""
+
+
+class InvalidInput(OpatlasError):
+    """Inputs of a run that do not fit the model: number, name, type, rank or size."""
+
+
+class InvalidTarget(OpatlasError):
+    """A target description that is unknown or breaks its schema."""
+
+
+class InvalidProgram(OpatlasError):
+    """A program that the static verifier refuses."""
+
+
+class LoweringError(OpatlasError):
+    """A kernel that cannot be placed on the target, even at its smallest tile."""
+
+
+class TimingNeedsData(OpatlasError):
+    """Timing without data met a size, a trip count or a branch that only data decides."""
+
+    def __init__(self, value: str, location: str) -> None:
+        super().__init__(f"timing needs the value of {value} (at {location}): bind it, or give inputs")
+        self.value = value
+        self.location = location

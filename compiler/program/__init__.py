@@ -1,0 +1,1 @@
+"""The contract between lowering and the simulator: instruction set, executable tree, text form, static verifier."""
