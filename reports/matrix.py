@@ -1,0 +1,126 @@
+"""The coverage matrix: one cell an operator version and element type, over the whole of what a framework defines.
+
+A cell is as good as its worst case. What no case reached is `unreached`: grey, never missing and never green.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from opsets.elements import element_of, rank_of
+from reports.record import Outcome, Placement, Record
+
+
+class CellKey(NamedTuple):
+    """An operator version and an element type. `domain` is the framework's; ai.onnx is the empty string."""
+
+    framework: str
+    domain: str
+    operator: str
+    since_version: int
+    dtype: str
+
+
+class State(StrEnum):
+    """Colour of a cell: an outcome, or `unreached` where no case ran."""
+
+    CRASH = "crash"
+    WRONG_RESULT = "wrong_result"
+    TIMEOUT = "timeout"
+    ERROR = "error"
+    UNSUPPORTED = "unsupported"
+    ORACLE_DISAGREEMENT = "oracle_disagreement"
+    QUALITY_WARNING = "quality_warning"
+    UNVERIFIED = "unverified"
+    NOT_RUN = "not_run"
+    PASSED = "passed"
+    FOLDED = "folded"
+    UNREACHED = "unreached"
+
+
+WORST_FIRST = tuple(State)
+"""A cell shows the first of these that any of its cases has; `passed` comes late, so that one pass hides nothing."""
+
+SEVERITY: Mapping[str, int] = {state.value: index for index, state in enumerate(WORST_FIRST)}
+
+WITHOUT_ELEMENT = ""
+"""Element type of a cell whose operator has no tensor operand to speak of (SequenceEmpty, Optional, ...)."""
+
+
+@dataclass(slots=True)
+class Cell:
+    """Counts of the cases of one cell, by outcome and by outcome and placement."""
+
+    key: CellKey
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    placements: Counter[tuple[Outcome, Placement | None]] = field(default_factory=Counter)
+
+    def add(self, record: Record) -> None:
+        """Count one case."""
+        self.outcomes[record.outcome] += 1
+        self.placements[record.outcome, record.placement] += 1
+
+    @property
+    def cases(self) -> int:
+        """Number of cases, whether they ran or not."""
+        return self.outcomes.total()
+
+    @property
+    def state(self) -> State:
+        """The worst outcome of the cell's cases."""
+        return worst(self.outcomes)
+
+    @property
+    def accelerated(self) -> int:
+        """Number of cases that passed wholly on the accelerator."""
+        return self.placements[Outcome.PASSED, Placement.ACCELERATOR]
+
+
+def worst(outcomes: Iterable[Outcome | State]) -> State:
+    """Return the state of a group: the worst of its members, `unreached` if there are none."""
+    return State(min((str(outcome) for outcome in outcomes), key=SEVERITY.__getitem__, default=State.UNREACHED))
+
+
+def key_of(record: Record) -> CellKey:
+    """Return the cell that a record belongs to."""
+    return CellKey(record.framework, record.domain, record.operator, record.since_version, record.dtype)
+
+
+def order_of(key: CellKey) -> tuple[object, ...]:
+    """Sort key of cells: framework, domain, operator, version, then element types in their usual order."""
+    return (key.framework, key.domain, key.operator, key.since_version, rank_of(key.dtype), key.dtype)
+
+
+def build_matrix(records: Iterable[Record], denominator: Iterable[CellKey] = ()) -> dict[CellKey, Cell]:
+    """Return every cell of the denominator and of the records, in order. Cells without a case have no counts."""
+    cells = {key: Cell(key) for key in denominator}
+    for record in records:
+        key = key_of(record)
+        cells.setdefault(key, Cell(key)).add(record)
+    return {key: cells[key] for key in sorted(cells, key=order_of)}
+
+
+def onnx_denominator(domains: Iterable[str] = ("",)) -> list[CellKey]:
+    """Return all cells of the installed ONNX: each version of each operator, each element type of any input.
+
+    An operator without inputs counts the element types of its outputs. Source: `onnx.defs`, deprecated versions left
+    out, as the specification keeps them only to be refused.
+    """
+    from onnx import defs
+
+    wanted = frozenset(domains)
+    cells: set[CellKey] = set()
+    for schema in defs.get_all_schemas_with_history():
+        if schema.deprecated or schema.domain not in wanted:
+            continue
+        allowed = {constraint.type_param_str: constraint.allowed_type_strs for constraint in schema.type_constraints}
+        formals = [formal.type_str for formal in schema.inputs] or [formal.type_str for formal in schema.outputs]
+        types = {name for type_str in formals for name in allowed.get(type_str, [type_str])}
+        elements = {element_of(name) for name in types if name.startswith("tensor(")} - {None}
+        for element in elements or {WITHOUT_ELEMENT}:
+            cells.add(CellKey("onnx", schema.domain, schema.name, schema.since_version, element or WITHOUT_ELEMENT))
+    return sorted(cells, key=order_of)

@@ -1,0 +1,80 @@
+import onnx
+import pytest
+
+from reports.matrix import WORST_FIRST, Cell, CellKey, State, build_matrix, key_of, onnx_denominator, worst
+from reports.record import Outcome, Record
+from reports.record_test import MINIMAL
+
+ADD = CellKey("onnx", "", "Add", 14, "float32")
+
+
+def record(case_id="a", **fields):
+    return Record(**{**MINIMAL, "since_version": 14, "dtype": "float32", "case_id": case_id, **fields})
+
+
+def test_every_outcome_is_a_state_and_has_a_rank():
+    assert {outcome.value for outcome in Outcome} | {"unreached"} == {state.value for state in WORST_FIRST}
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "state"),
+    [
+        (["passed", "passed"], State.PASSED),
+        (["passed"] * 99 + ["wrong_result"], State.WRONG_RESULT),
+        (["passed", "quality_warning"], State.QUALITY_WARNING),
+        (["passed", "unsupported"], State.UNSUPPORTED),
+        (["passed", "unverified"], State.UNVERIFIED),
+        (["passed", "not_run"], State.NOT_RUN),
+        (["passed", "folded"], State.PASSED),
+        (["folded"], State.FOLDED),
+        ([], State.UNREACHED),
+    ],
+)
+def test_a_cell_is_as_good_as_its_worst_case(outcomes, state):
+    cell = Cell(ADD)
+    for number, outcome in enumerate(outcomes):
+        cell.add(record(str(number), outcome=outcome))
+    assert cell.state is state
+    assert worst(cell.outcomes) is state
+
+
+def test_what_no_case_reached_is_in_the_matrix_and_not_green():
+    unreached = ADD._replace(dtype="int8")
+    matrix = build_matrix([record()], [unreached, ADD])
+    assert [(key, cell.state) for key, cell in matrix.items()] == [(ADD, State.PASSED), (unreached, State.UNREACHED)]
+
+
+def test_a_case_outside_the_denominator_still_shows():
+    assert list(build_matrix([record()])) == [ADD]
+    assert key_of(record()) == ADD
+
+
+def test_only_passed_cases_on_the_accelerator_count_as_accelerated():
+    cell = Cell(ADD)
+    for case_id, outcome, placement in [
+        ("a", "passed", "accelerator"),
+        ("b", "passed", "mixed"),
+        ("c", "passed", "host"),
+        ("d", "wrong_result", "accelerator"),
+        ("e", "folded", "folded"),
+    ]:
+        cell.add(record(case_id, outcome=outcome, placement=placement))
+    assert (cell.cases, cell.accelerated) == (5, 1)
+
+
+def test_the_denominator_has_the_types_that_the_schema_allows():
+    cells = {key.dtype for key in onnx_denominator() if (key.operator, key.since_version) == ("Relu", 6)}
+    assert cells == {"float16", "float32", "float64"}
+
+
+def test_an_operator_without_inputs_counts_its_outputs():
+    cells = {key.dtype for key in onnx_denominator() if (key.operator, key.since_version) == ("RandomNormal", 1)}
+    assert cells == {"float16", "float32", "float64"}
+
+
+@pytest.mark.skipif(not onnx.__version__.startswith("1.23."), reason="the count is that of ONNX 1.23")
+def test_the_denominator_has_the_size_that_was_counted_by_hand_for_onnx_1_23():
+    cells = onnx_denominator()
+    without_inputs = {"Constant", "RandomNormal", "RandomUniform", "SequenceEmpty"}
+    assert len({key[:4] for key in cells}) == 626
+    assert sum(key.operator not in without_inputs and key.dtype != "" for key in cells) == 5638
