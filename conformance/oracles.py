@@ -1,0 +1,198 @@
+"""Independent references, none of them the code under test, and the extra runs that tolerances are computed from.
+
+In order: onnxruntime without its optimizer (which has wrong fusions); onnxruntime on the float32-widened model, result
+rounded; `onnx.reference` on the float64-widened model, whose result is exact beside narrower types; a twin, a modern
+model of the same meaning written from the specification; expected values that a case brings along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from onnx import ModelProto
+
+from conformance import onnxruntime_runner, widening
+from conformance.comparison import Evidence, Output
+from conformance.errors import Unavailable
+from conformance.numerics import Kind, format_of, kind_of
+from conformance.tolerance import ToleranceClass
+from conformance.widening import FLOAT32, FLOAT64, Transform, Wide
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What oracles are asked: a model, its inputs in order, and where a case has them a twin and expected outputs.
+
+    `crashed` names oracles that took the process down when this question was asked before.
+    """
+
+    model: ModelProto
+    inputs: Sequence[Output]
+    twin: tuple[ModelProto, Sequence[Output]] | None = None
+    expected: Sequence[Output] | None = None
+    crashed: frozenset[str] = field(default_factory=frozenset)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One oracle's outputs, or None and why there are none; `exact`: in float64 beside a narrower output type."""
+
+    oracle: str
+    outputs: Sequence[Output] | None = None
+    why: str = ""
+    exact: bool = False
+
+    @property
+    def available(self) -> bool:
+        """Whether the oracle gave outputs."""
+        return self.outputs is not None
+
+
+ONNXRUNTIME = "onnxruntime"
+ONNXRUNTIME_WIDENED = "onnxruntime-widened"
+REFERENCE = "reference"
+TWIN = "twin"
+EXPECTED = "expected"
+
+
+def _run_onnxruntime(question: Question) -> Answer:
+    return Answer(ONNXRUNTIME, onnxruntime_runner.run_model(question.model, question.inputs))
+
+
+def _run_onnxruntime_widened(question: Question) -> Answer:
+    types = widening.output_types(question.model)
+    floats = _float_types(question.model, question.inputs)
+    if not any(format_of(dtype).mantissa_bits < 23 for dtype in floats):
+        raise Unavailable("the model has no float type narrower than float32")
+    outputs = _run_widened_onnxruntime(question, FLOAT32, widening.as_is)
+    return Answer(ONNXRUNTIME_WIDENED, [as_declared(o, t) for o, t in zip(outputs, types, strict=True)])
+
+
+def as_declared(value: Output, dtype: np.dtype[np.generic] | None) -> Output:
+    """Return `value` rounded to the element type that the model declares, where it is of the same kind."""
+    if isinstance(value, list):
+        return [as_declared(part, dtype) for part in value]
+    if isinstance(value, np.ndarray) and dtype is not None and kind_of(dtype) is kind_of(value.dtype):
+        with np.errstate(over="ignore", invalid="ignore"):
+            return value.astype(dtype)
+    return value
+
+
+def _float_types(model: ModelProto, inputs: Sequence[Output]) -> set[np.dtype[np.generic]]:
+    types = {value.dtype for value in inputs if isinstance(value, np.ndarray)}
+    types |= {dtype for dtype in widening.output_types(model) if dtype is not None}
+    return {dtype for dtype in types if kind_of(dtype) is Kind.FLOAT}
+
+
+def _run_reference(question: Question) -> Answer:
+    outputs = _run_widened_reference(question, widening.as_is)
+    return Answer(REFERENCE, outputs, exact=_is_exact(question.model, outputs))
+
+
+def _is_exact(model: ModelProto, outputs: Sequence[Output]) -> bool:
+    """Return whether float outputs are in float64 while the model declares narrower ones."""
+    declared = {dtype for dtype in widening.output_types(model) if dtype is not None and kind_of(dtype) is Kind.FLOAT}
+    found = {
+        output.dtype for output in outputs if isinstance(output, np.ndarray) and kind_of(output.dtype) is Kind.FLOAT
+    }
+    return np.dtype(np.float64) not in declared and found <= {np.dtype(np.float64)}
+
+
+def _run_twin(question: Question) -> Answer:
+    if question.twin is None:
+        raise Unavailable("the case has no twin")
+    model, inputs = question.twin
+    twin = Question(model, inputs)
+    try:
+        outputs = _run_widened_reference(twin, widening.as_is)
+        return Answer(TWIN, outputs, exact=_is_exact(model, outputs))
+    except Unavailable:
+        return Answer(TWIN, onnxruntime_runner.run_model(model, inputs))
+
+
+def _take_expected(question: Question) -> Answer:
+    if question.expected is None:
+        raise Unavailable("the case brings no expected outputs")
+    return Answer(EXPECTED, question.expected)
+
+
+def _run_widened_onnxruntime(question: Question, wide: Wide, transform: Transform) -> list[Output]:
+    model = widening.widen_model(question.model, wide, transform)
+    return onnxruntime_runner.run_model(model, widening.widen_inputs(question.inputs, wide, transform))
+
+
+def _run_widened_reference(question: Question, transform: Transform) -> list[Output]:
+    from onnx.reference import ReferenceEvaluator
+
+    model = widening.widen_model(question.model, FLOAT64, transform)
+    inputs = widening.widen_inputs(question.inputs, FLOAT64, transform)
+    names = onnxruntime_runner.graph_inputs(model)
+    if len(names) != len(inputs):
+        raise Unavailable(f"the model has {len(names)} inputs, the case {len(inputs)}")
+    try:
+        with np.errstate(all="ignore"):
+            outputs = ReferenceEvaluator(model).run(None, dict(zip(names, inputs, strict=True)))
+    except Exception as error:  # a reference in pure Python fails with whatever numpy raises
+        raise Unavailable(f"{type(error).__name__}: {onnxruntime_runner.first_line(error)}") from error
+    return [_array(output) for output in outputs]
+
+
+def _array(value: object) -> Output:
+    if isinstance(value, list | tuple):
+        return [_array(part) for part in value]
+    return value if value is None or isinstance(value, dict) else np.asarray(value)
+
+
+ORACLES: dict[str, Callable[[Question], Answer]] = {
+    ONNXRUNTIME: _run_onnxruntime,
+    ONNXRUNTIME_WIDENED: _run_onnxruntime_widened,
+    REFERENCE: _run_reference,
+    TWIN: _run_twin,
+    EXPECTED: _take_expected,
+}
+"""Every oracle by name, in the order in which they are asked."""
+
+
+def ask(
+    question: Question, names: Sequence[str] = tuple(ORACLES), announce: Callable[[str], None] = lambda _: None
+) -> list[Answer]:
+    """Return the answers of the named oracles; `announce` hears the name of each before it runs."""
+    answers = []
+    for name in names:
+        if name in question.crashed:
+            answers.append(Answer(name, why="it took the process down"))
+            continue
+        announce(name)
+        try:
+            answers.append(ORACLES[name](question))
+        except Unavailable as reason:
+            answers.append(Answer(name, why=str(reason)))
+    return answers
+
+
+def gather_evidence(question: Question, tolerance: ToleranceClass, answers: Sequence[Answer]) -> Evidence:
+    """Return what `tolerance` needs beyond a reference: runs on absolute values and on ones, another implementation."""
+    runs: dict[str, Sequence[Output] | None] = {}
+    if tolerance.needs_runs:
+        runs["absolute"] = _transformed_run(question, widening.absolute)
+        runs["ones"] = _transformed_run(question, widening.ones)
+    if tolerance.needs_baseline:
+        found = {answer.oracle: answer.outputs for answer in answers if answer.available}
+        runs["baseline"] = found.get(ONNXRUNTIME) or found.get(ONNXRUNTIME_WIDENED)
+    return Evidence(inputs=question.inputs, **runs)
+
+
+def _transformed_run(question: Question, transform: Transform) -> Sequence[Output] | None:
+    attempts: list[Callable[[], list[Output]]] = [
+        lambda: _run_widened_reference(question, transform),
+        lambda: _run_widened_onnxruntime(question, FLOAT64, transform),
+        lambda: _run_widened_onnxruntime(question, FLOAT32, transform),
+    ]
+    for attempt in attempts:
+        try:
+            return attempt()
+        except Unavailable:
+            continue
+    return None
