@@ -1,0 +1,129 @@
+"""The expression language of manifests: arithmetic and comparisons over names, read at a glance.
+
+``-rank(data) <= axis < rank(data)`` is a whole constraint. Names are inputs (their shape as a tuple, or None when
+absent), attributes (their value, their default, or None), type parameters (an element name), ``version`` and
+``outputs``. Only what stands in the tables below is understood; anything else is refused when the manifest is read.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+Shape = tuple[int, ...]
+
+
+def rank(shape: Shape) -> int:
+    """Count of dimensions."""
+    return len(shape)
+
+
+def size(shape: Sequence[int]) -> int:
+    """Count of elements."""
+    return math.prod(shape)
+
+
+def broadcast(*shapes: Shape) -> Shape | None:
+    """The shape that numpy's rule gives for several shapes, None if they do not go together."""
+    result: list[int] = []
+    for position in range(1, max(len(shape) for shape in shapes) + 1):
+        dims = {shape[-position] for shape in shapes if len(shape) >= position} - {1}
+        if len(dims) > 1:
+            return None
+        result.insert(0, dims.pop() if dims else 1)
+    return tuple(result)
+
+
+def onto(source: Shape, target: Shape) -> bool:
+    """Whether ``source`` broadcasts to exactly ``target``."""
+    return broadcast(source, target) == target
+
+
+def inside(axes: int | Sequence[int] | None, count: int) -> bool:
+    """Whether each axis lies in [-count, count) and no two mean the same one."""
+    if axes is None:
+        return True
+    listed = [axes] if isinstance(axes, int) else list(axes)
+    wrapped = {axis % count for axis in listed if -count <= axis < count} if count else set()
+    return len(wrapped) == len(listed)
+
+
+def without(shape: Shape, axes: int | Sequence[int]) -> Shape:
+    """A shape with the given axes left out."""
+    listed = [axes] if isinstance(axes, int) else axes
+    dropped = {axis % len(shape) for axis in listed}
+    return tuple(dim for index, dim in enumerate(shape) if index not in dropped)
+
+
+def at(shape: Sequence[int], axes: int | Sequence[int] | None) -> Shape:
+    """The dimensions at the given axes; all of them for None."""
+    if axes is None:
+        return tuple(shape)
+    return tuple(shape[axis] for axis in ([axes] if isinstance(axes, int) else axes))
+
+
+def fits(shape: Shape, part: Shape, axis: int | None) -> bool:
+    """Whether ``part`` is ``shape`` from ``axis`` on, or at its end without one: broadcasting before opset 7."""
+    start = rank(shape) - rank(part) if axis is None else axis % rank(shape)
+    return rank(part) < rank(shape) and part == shape[start : start + rank(part)]
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "rank": rank, "size": size, "broadcast": broadcast, "onto": onto, "inside": inside, "without": without, "at": at, "fits": fits,
+    "len": len, "min": min, "max": max, "sum": sum, "abs": abs, "all": all, "any": any, "sorted": sorted, "set": set,
+    "list": list, "range": range, "zip": zip, "ceil": math.ceil, "str": str,
+}  # fmt: skip
+
+_ALLOWED = (
+    ast.Expression, ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.Compare, ast.IfExp, ast.Call, ast.Name, ast.Constant,
+    ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Load, ast.Store, ast.operator, ast.unaryop, ast.boolop, ast.cmpop,
+    ast.GeneratorExp, ast.ListComp, ast.comprehension,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """One parsed expression. ``names`` are the free names that it reads."""
+
+    text: str
+    names: frozenset[str]
+    code: CodeType
+
+    def __call__(self, names: Mapping[str, object]) -> Any:  # noqa: ANN401 - the manifest's author decides
+        """Evaluate with the given names.
+
+        :raises ValueError: if a name is missing or an operation does not go with its operands.
+        """
+        try:
+            return eval(self.code, {**_GLOBALS, **names})  # noqa: S307 - only whitelisted syntax gets here
+        except (NameError, TypeError, IndexError, ZeroDivisionError, KeyError) as error:
+            raise ValueError(f"'{self.text}': {error}") from error
+
+
+_GLOBALS: dict[str, Any] = {"__builtins__": {}, **FUNCTIONS}
+
+
+def parse(text: str) -> Expression:
+    """Parse an expression.
+
+    :raises ValueError: if it is not an expression, or uses syntax or a function outside of the language.
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except SyntaxError as error:
+        raise ValueError(f"'{text}' is no expression: {error.msg}") from error
+    bound: set[str] = set()
+    read: set[str] = set()
+    for node in ast.walk(tree):
+        if not isinstance(node, _ALLOWED):
+            raise ValueError(f"'{text}': {type(node).__name__} is not part of the expression language")
+        if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS):
+            raise ValueError(f"'{text}': unknown function, expected one of {', '.join(sorted(FUNCTIONS))}")
+        if isinstance(node, ast.Name):
+            (bound if isinstance(node.ctx, ast.Store) else read).add(node.id)
+    free = frozenset(read - bound - FUNCTIONS.keys())
+    return Expression(text, free, compile(tree, "<manifest>", "eval"))
