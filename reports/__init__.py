@@ -1,10 +1,16 @@
 """What came out of a run: records, queries, matrices and reports. All reports are pure functions of records."""
 
+from reports.diff import Difference, diff
 from reports.errors import NoRecords, ReportError, UnknownSchema
+from reports.matrix import CellKey, onnx_denominator
 from reports.record import Errors, HostOperator, Outcome, Placement, Record, Stage
 from reports.store import RecordWriter, merge, read_records, write_records
+from reports.summary import Summary, summarize
+from reports.write import write_reports
 
 __all__ = [
+    "CellKey",
+    "Difference",
     "Errors",
     "HostOperator",
     "NoRecords",
@@ -14,8 +20,13 @@ __all__ = [
     "RecordWriter",
     "ReportError",
     "Stage",
+    "Summary",
     "UnknownSchema",
+    "diff",
     "merge",
+    "onnx_denominator",
     "read_records",
+    "summarize",
     "write_records",
+    "write_reports",
 ]

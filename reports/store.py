@@ -114,7 +114,7 @@ class Records:
 
 
 def read_records(paths: Path | str | Iterable[Path | str]) -> Records:
-    """Read records from files and folders (a folder stands for its merged file, else for its workers' files).
+    """Read records from files and folders (a folder stands for its merged file, or its workers' files if newer).
 
     Of several records of one case, backend and target the last wins: a case that was run again counts once. Order is
     that of first appearance. Raises `UnknownSchema` for records of a newer release and `NoRecords` for a missing path.
@@ -163,12 +163,15 @@ def _files(paths: Iterable[Path | str]) -> Iterator[Path]:
 
 
 def _files_of_folder(folder: Path) -> list[Path]:
+    """Return the merged file, unless workers wrote after it was made: then a run is going on, or was cut off."""
     merged = folder / MERGED
-    if merged.exists():
-        return [merged]
     workers = sorted(folder.glob(_WORKER_FILES))
-    if not workers:
+    if not merged.exists() and not workers:
         raise NoRecords(f"{folder}: holds neither {MERGED} nor {_WORKER_FILES}")
+    if merged.exists():
+        made = merged.stat().st_mtime_ns
+        if all(worker.stat().st_mtime_ns < made for worker in workers):
+            return [merged]
     return workers
 
 

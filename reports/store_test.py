@@ -110,6 +110,18 @@ def test_merging_writes_down_the_lines_that_it_could_not_read(tmp_path):
     assert not (tmp_path / "records-unreadable.txt").exists()
 
 
+def test_records_that_workers_wrote_after_the_last_merge_win_over_the_merged_file(tmp_path):
+    with RecordWriter.for_worker(tmp_path, "gw0") as writer:
+        writer.write(record("a"))
+    merged = merge(tmp_path)
+    with RecordWriter.for_worker(tmp_path, "gw0") as writer:
+        writer.write(record("b"))
+    assert [entry.case_id for entry in read_records(tmp_path)] == ["a", "b"]
+    later = (tmp_path / "records-gw0.jsonl").stat().st_mtime_ns + 1
+    os.utime(merged, ns=(later, later))
+    assert [entry.case_id for entry in read_records(tmp_path)] == ["a"]
+
+
 def test_nothing_to_read_is_an_error_not_an_empty_success(tmp_path):
     with pytest.raises(NoRecords, match="no such file"):
         read_records(tmp_path / "missing")

@@ -17,7 +17,9 @@ MIXED = [
     ),
     record("c", operator="Sub", outcome="unsupported", stage="import", diagnosis="UnsupportedOperator", reason="no"),
     record("d", operator="Sub", outcome="unsupported", stage="import", diagnosis="UnsupportedOperator", reason="no"),
-    record("e", operator="Mul", outcome="oracle_disagreement", oracles={"onnxruntime": "differs", "reference": "agrees"}),
+    record(
+        "e", operator="Mul", outcome="oracle_disagreement", oracles={"onnxruntime": "differs", "reference": "agrees"}
+    ),
     record("f", operator="Div", outcome="not_run", stage="generate"),
 ]
 
@@ -63,6 +65,12 @@ def test_a_ruled_disagreement_of_references_is_listed_although_the_case_passed()
 def test_cases_that_ended_otherwise_than_expected_are_listed():
     [entry] = summarize([record("u", outcome="passed", expected="unsupported", unexpected=True)]).unexpected
     assert (entry.expected, entry.found) == ("unsupported", "passed")
+
+
+def test_reasons_that_differ_in_numbers_only_are_one_reason():
+    broken = [record(str(n), outcome="wrong_result", reason=f"{n} ulp at [{n}], 2 allowed") for n in (31, 7)]
+    [reason] = summarize(broken).reasons
+    assert (reason.cases, reason.reason) == (2, "31 ulp at [31], 2 allowed")
 
 
 def test_a_run_of_nothing_has_no_shares():
