@@ -1,0 +1,78 @@
+"""The bundled compiler, from model to simulated accelerator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+
+from compiler import api
+from compiler.errors import OpatlasError
+from conformance.backends.protocol import CaseFailure, Report
+from conformance.backends.registry import explain_generic
+from conformance.comparison import Output
+from reports.record import HostOperator, Outcome, Placement, Stage
+
+
+class _Simulated:
+    def __init__(self, model: ModelProto, target: str) -> None:
+        self._compiled: Any = api.compile(model, target=target)
+        self.report = Report()
+
+    def run(self, inputs: Sequence[Output]) -> Sequence[Output]:
+        result: Any = self._compiled.simulate(list(inputs))
+        self.report = _report(result)
+        outputs: Sequence[Output] = result.outputs
+        return outputs
+
+
+def _report(result: Any) -> Report:  # noqa: ANN401 - the field names are the contract
+    hosts = (HostOperator(operator=h.operator, reason=h.reason, location=h.location) for h in result.host_operators)
+    return Report(
+        placement=Placement(result.placement),
+        cycles=int(result.cycles),
+        traffic_bytes=int(result.traffic_bytes),
+        compulsory_bytes=int(result.compulsory_bytes),
+        energy_pj=float(result.energy_pj),
+        peak_sram_bytes=int(result.peak_sram_bytes),
+        operators_before=int(result.operators_before),
+        operators_after=int(result.operators_after),
+        utilization={engine: float(share) for engine, share in result.utilization.items()},
+        host_operators=tuple(hosts),
+        stage_ms={stage: float(milliseconds) for stage, milliseconds in result.stage_ms.items()},
+    )
+
+
+class Opatlas:
+    """The compiler's public face on one target. A refusal is an `OpatlasError`; anything else is a fault of its own."""
+
+    name = "opatlas"
+    shares: frozenset[str] = frozenset()
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+
+    def compile(self, model: ModelProto) -> _Simulated:
+        return _Simulated(model, self._target)
+
+    def explain(self, error: Exception, stage: Stage) -> CaseFailure:
+        if not isinstance(error, OpatlasError):
+            return explain_generic(error, stage)
+        reached = Stage(error.stage) if error.stage is not None else stage
+        return CaseFailure(Outcome.UNSUPPORTED, reached, error.diagnosis, error.message)
+
+    def versions(self) -> dict[str, str]:
+        found = {"numpy": np.__version__}
+        try:
+            found["opatlas"] = version("opatlas")
+        except PackageNotFoundError:
+            found["opatlas"] = "source"
+        return found
+
+
+def create(target: str) -> Opatlas:
+    """Return the compiler for `target`: the name of a shipped one, or the path of a YAML file."""
+    return Opatlas(target)

@@ -1,0 +1,70 @@
+"""What is tried: a light description that collection and records need, and the loaded case that is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+from onnx import ModelProto
+
+from conformance.comparison import Output
+
+
+@dataclass(frozen=True, slots=True)
+class CaseInfo:
+    """One case before anything is built; made for every id at collection, so it holds no data.
+
+    `source` is whatever the suite needs to load the case: picklable, as it goes to the process that runs it.
+    """
+
+    id: str
+    suite: str
+    operator: str
+    framework: str = "onnx"
+    domain: str = "ai.onnx"
+    since_version: int = 0
+    opset: int = 0
+    dtype: str = ""
+    attributes: dict[str, object] = field(default_factory=dict)
+    shapes: tuple[object, ...] = ()
+    data_class: str = ""
+    input_mode: str = ""
+    source: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedCase:
+    """A case ready to run: the model, its inputs in order, the class that judges it, and what oracles may use.
+
+    `must_fail` cases have a broken model: right is a refusal with a named diagnosis.
+    """
+
+    model: ModelProto
+    inputs: Sequence[Output]
+    tolerance: str
+    twin: tuple[ModelProto, Sequence[Output]] | None = None
+    expected: Sequence[Output] | None = None
+    ruling: str | None = None
+    rule: str | None = None
+    must_fail: bool = False
+
+
+class Suite(Protocol):
+    """A source of cases. Instances are made once a process and hold what they have loaded."""
+
+    name: ClassVar[str]
+    time_limit: ClassVar[float]
+    """Seconds that a case may take by default."""
+
+    def prepare(self) -> list[str]:
+        """Make ready what every process will need (downloads, caches); return lines for the terminal."""
+
+    def cases(self) -> Iterator[CaseInfo]:
+        """Yield every case in a fixed order."""
+
+    def load(self, info: CaseInfo) -> LoadedCase:
+        """Build a case. Raises `Unavailable` when it cannot be had here: the case is then `not_run`."""
+
+    def reproducer(self, info: CaseInfo) -> str | None:
+        """Return standalone Python source that runs the case, or None where there is none."""

@@ -1,0 +1,182 @@
+"""One case from its description to what the record says of it; runs inside the process that may be lost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from conformance import widening
+from conformance.backends import BackendUnderTest, CaseFailure, Program, Report
+from conformance.case import CaseInfo, LoadedCase, Suite
+from conformance.comparison import Output, Verdict, compare
+from conformance.errors import Unavailable
+from conformance.oracles import EXPECTED, ORACLES, TWIN, Answer, Question, ask, gather_evidence
+from conformance.tolerance import MissingEvidence, ToleranceClass, parse_tolerance
+from conformance.vote import Judgement, judge_outputs
+from reports.record import Outcome, Placement, Stage
+
+OWN_EVALUATION = "own-evaluate"
+"""Name under which the compiler's own interpreter is recorded; it never votes."""
+
+Announce = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What came out of a case, in the fields of a record."""
+
+    outcome: Outcome
+    stage: Stage
+    diagnosis: str | None = None
+    reason: str | None = None
+    judgement: Judgement | None = None
+    report: Report = field(default_factory=Report)
+    tolerance: str = ""
+    rule: str | None = None
+    stage_ms: dict[str, float] = field(default_factory=dict)
+
+
+class _Stopwatch:
+    """Wall milliseconds by part of the work."""
+
+    def __init__(self) -> None:
+        self.milliseconds: dict[str, float] = {}
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.milliseconds[name] = round((time.perf_counter() - start) * 1e3, 3)
+
+
+def judge_case(
+    info: CaseInfo, suite: Suite, backend: BackendUnderTest, announce: Announce, crashed: frozenset[str] = frozenset()
+) -> Finding:
+    """Load, run and judge a case. `announce` hears each part before it starts, so that a crash has a place."""
+    watch = _Stopwatch()
+    announce(Stage.GENERATE)
+    try:
+        with watch.part("generate"):
+            case = suite.load(info)
+            tolerance = parse_tolerance(case.tolerance)
+    except Unavailable as reason:
+        return Finding(Outcome.NOT_RUN, Stage.GENERATE, "Unavailable", str(reason))
+    except Exception as error:  # noqa: BLE001 - whatever the generator raises is a fault of the suite, and the case shows it
+        return Finding(Outcome.ERROR, Stage.GENERATE, type(error).__name__, _first_line(error))
+    run = _Run(case, backend, tolerance, announce, watch, crashed)
+    found = run.refusal_wanted() if case.must_fail else run.judged()
+    return Finding(
+        found.outcome,
+        found.stage,
+        found.diagnosis,
+        found.reason,
+        found.judgement,
+        found.report,
+        case.tolerance,
+        case.rule,
+        {**watch.milliseconds, **found.report.stage_ms},
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__)[:300]
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    case: LoadedCase
+    backend: BackendUnderTest
+    tolerance: ToleranceClass
+    announce: Announce
+    watch: _Stopwatch
+    crashed: frozenset[str]
+
+    def refusal_wanted(self) -> Finding:
+        """Judge a broken model: right is a refusal with a name; an accepted model or a stray exception is wrong."""
+        ran = self._run_backend()
+        if isinstance(ran, _Outputs):
+            return Finding(
+                Outcome.WRONG_RESULT, Stage.COMPARE, None, "the broken model was accepted", report=ran.report
+            )
+        if ran.outcome is Outcome.UNSUPPORTED:
+            return Finding(Outcome.PASSED, ran.stage, ran.diagnosis, ran.reason)
+        return Finding(ran.outcome, ran.stage, ran.diagnosis, ran.reason)
+
+    def judged(self) -> Finding:
+        """Run the backend, and only if it gave outputs the oracles."""
+        ran = self._run_backend()
+        if not isinstance(ran, _Outputs):
+            return Finding(ran.outcome, ran.stage, ran.diagnosis, ran.reason)
+        question = Question(self.case.model, self.case.inputs, self.case.twin, self.case.expected, self.crashed)
+        with self.watch.part("oracles"):
+            answers = ask(question, self._oracles(), lambda name: self.announce(f"oracle:{name}"))
+        self.announce(Stage.COMPARE)
+        with self.watch.part("compare"):
+            judgement = self._judgement(ran.values, answers, question)
+        self._record_own_evaluation(ran, judgement)
+        outcome = judgement.outcome
+        if outcome in (Outcome.PASSED, Outcome.QUALITY_WARNING) and ran.report.placement is Placement.FOLDED:
+            outcome = Outcome.FOLDED
+        return Finding(outcome, Stage.COMPARE, None, judgement.reason or None, judgement, ran.report)
+
+    def _oracles(self) -> list[str]:
+        absent = {TWIN} if self.case.twin is None else set()
+        absent |= {EXPECTED} if self.case.expected is None else set()
+        return [name for name in ORACLES if name not in absent and name not in self.backend.shares]
+
+    def _judgement(self, outputs: Sequence[Output], answers: Sequence[Answer], question: Question) -> Judgement:
+        evidence = gather_evidence(question, self.tolerance, answers)
+        types = widening.output_types(self.case.model)
+        return judge_outputs(outputs, answers, self.tolerance, evidence, types=types, ruling=self.case.ruling)
+
+    def _run_backend(self) -> _Outputs | CaseFailure:
+        self.announce(Stage.IMPORT)
+        stage = Stage.IMPORT
+        try:
+            with self.watch.part("compile"):
+                program = self.backend.compile(self.case.model)
+            stage = Stage.SIMULATE
+            self.announce(stage)
+            with self.watch.part("run"):
+                outputs = [_array(output) for output in program.run(self.case.inputs)]
+        except MemoryError as error:
+            return CaseFailure(Outcome.CRASH, stage, "MemoryError", _first_line(error))
+        except Exception as error:  # noqa: BLE001 - the code under test may raise anything
+            return self.backend.explain(error, stage)
+        return _Outputs(outputs, getattr(program, "report", Report()), program)
+
+    def _record_own_evaluation(self, ran: _Outputs, judgement: Judgement) -> None:
+        evaluate = getattr(ran.program, "evaluate", None)
+        if evaluate is None:
+            return
+        try:
+            own = compare(ran.values, evaluate(self.case.inputs), self.tolerance, between_implementations=True)
+        except MissingEvidence:
+            return
+        except Exception:  # noqa: BLE001 - an interpreter that lacks an operator is no finding about the program
+            judgement.oracles[OWN_EVALUATION] = "unavailable"
+            return
+        judgement.oracles[OWN_EVALUATION] = "differs" if own.verdict is Verdict.DIFFERENT else "agrees"
+
+
+@dataclass(frozen=True, slots=True)
+class _Outputs:
+    values: list[Output]
+    report: Report
+    program: Program
+
+
+def _array(value: Any) -> Output:  # noqa: ANN401 - a foreign backend may return any array-like
+    if isinstance(value, list | tuple):
+        return [_array(part) for part in value]
+    if value is None or isinstance(value, dict):
+        return value
+    return np.asarray(value)

@@ -1,0 +1,26 @@
+"""Where cases come from, one file a suite. `SUITES` is the only list of them; each is made when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+
+from conformance.case import Suite
+from conformance.errors import BadSelection
+
+SUITES: Mapping[str, str] = {
+    "operators": "conformance.suites.operators",
+    "onnx-official": "conformance.suites.onnx_official",
+    "models": "conformance.suites.models",
+    "invalid": "conformance.suites.invalid",
+}
+"""Name on the command line -> module; the module's `create()` returns the suite."""
+
+
+def make_suite(name: str) -> Suite:
+    """Return the suite `name`, or that of a module path. Raises `BadSelection`."""
+    module = SUITES.get(name, name if "." in name else "")
+    if not module:
+        raise BadSelection(f"unknown suite {name!r}: expected one of {', '.join(SUITES)}")
+    suite: Suite = importlib.import_module(module).create()
+    return suite

@@ -1,0 +1,80 @@
+"""Single operators: every case that the manifests under opsets/ expand to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import generators
+import opsets
+from conformance.case import CaseInfo, LoadedCase
+from opsets.expressions import parse
+
+
+class Operators:
+    """Cases by manifest. An id holds all that the case is, so loading starts from the description alone."""
+
+    name: ClassVar[str] = "operators"
+    time_limit: ClassVar[float] = 60.0
+
+    def prepare(self) -> list[str]:
+        opsets.load_manifests("onnx")
+        return []
+
+    def operators(self) -> set[str]:
+        """Return the names of all operators that a manifest has."""
+        return {item.operator for manifest in opsets.load_manifests("onnx") for item in manifest.items}
+
+    def cases(self) -> Iterator[CaseInfo]:
+        for manifest in opsets.load_manifests("onnx"):
+            for case in generators.expand(manifest):
+                yield _describe(case, self.name)
+
+    def load(self, info: CaseInfo) -> LoadedCase:
+        case = _case_of(info)
+        item = opsets.find_item(case.framework, case.domain, case.operator, case.since_version)
+        model, inputs = generators.build(case)
+        twin = generators.twin(case)
+        names = generators.names_of(item, case)
+        ruling = next((r for r in item.entry.ruling if r.where is None or parse(r.where)(names)), None)
+        return LoadedCase(
+            model=model,
+            inputs=inputs,
+            tolerance=str(item.tolerance(case.dtype)),
+            twin=None if twin is None else (twin, inputs),
+            ruling=None if ruling is None else ruling.follows,
+            rule=None if ruling is None else f"{ruling.follows}: {ruling.rule}",
+        )
+
+    def reproducer(self, info: CaseInfo) -> str | None:
+        return generators.render(_case_of(info))
+
+
+def _describe(case: generators.Case, suite: str) -> CaseInfo:
+    return CaseInfo(
+        id=case.id,
+        suite=suite,
+        operator=case.operator,
+        framework=case.framework,
+        domain=case.domain,
+        since_version=case.since_version,
+        opset=case.opset,
+        dtype=case.dtype,
+        attributes=dict(case.settings),
+        shapes=case.shapes,
+        data_class=case.data_class,
+        input_mode=case.input_mode,
+        source=case,
+    )
+
+
+def _case_of(info: CaseInfo) -> generators.Case:
+    case = info.source
+    if not isinstance(case, generators.Case):
+        raise TypeError(f"{info.id}: found a source of {type(case).__name__}, expected a generators.Case")
+    return case
+
+
+def create() -> Operators:
+    """Return the suite."""
+    return Operators()
