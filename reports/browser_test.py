@@ -142,7 +142,15 @@ def test_a_disagreement_is_listed_with_its_ruling_and_leads_to_its_case(report, 
 
 def test_cases_sort_by_a_figure_both_ways_with_missing_figures_last(page, tmp_path):
     cases = [
-        Record(**COMMON, case_id=name, operator="Add", stage="compare", outcome="passed", errors=Errors(max_ulp=ulp))
+        Record(
+            **COMMON,
+            case_id=name,
+            domain="ai.onnx",
+            operator="Add",
+            stage="compare",
+            outcome="passed",
+            errors=Errors(max_ulp=ulp),
+        )
         for name, ulp in [("a", 9.0), ("b", None), ("c", 10.0)]
     ]
     write_records(cases, tmp_path / "records.jsonl")
@@ -193,6 +201,7 @@ def test_twenty_thousand_cases_open_in_two_seconds(page, tmp_path):
         Record(
             **COMMON,
             case_id=f"onnx/{cell.operator}-{cell.since_version}/{cell.dtype}/{number}",
+            domain=cell.domain,
             operator=cell.operator,
             since_version=cell.since_version,
             dtype=cell.dtype,

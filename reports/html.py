@@ -20,7 +20,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from opsets.elements import rank_of
-from reports.matrix import WORST_FIRST, Cell, CellKey, build_matrix, key_of
+from reports.matrix import ONNX_DOMAIN, WORST_FIRST, Cell, CellKey, build_matrix, key_of
 from reports.record import Outcome, Placement, Record, Stage
 from reports.store import atomic_text
 from reports.summary import Summary
@@ -110,7 +110,7 @@ def _page_names(keys: Iterable[OperatorKey]) -> dict[OperatorKey, str]:
     names: dict[OperatorKey, str] = {}
     taken: set[str] = set()
     for key in sorted(keys):
-        raw = ".".join(part for part in key if part)
+        raw = ".".join(part for part in key if part and part != ONNX_DOMAIN)
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", raw)[:100]
         if name != raw or name.lower() in taken:
             name = f"{name}-{zlib.crc32(raw.encode()):08x}"
@@ -219,7 +219,7 @@ def _rows(
     return [
         {
             "framework": operator[0],
-            "domain": operator[1],
+            "domain": operator[1] if operator[1] != ONNX_DOMAIN else "",
             "operator": operator[2],
             "version": version,
             "newest": newest[operator] == version,

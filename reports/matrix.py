@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from opsets.elements import element_of, rank_of
+from opsets import denominator
+from opsets.elements import rank_of
 from reports.record import Outcome, Placement, Record
 
 
 class CellKey(NamedTuple):
-    """An operator version and an element type. `domain` is the framework's; ai.onnx is the empty string."""
+    """An operator version and an element type. `domain` is the framework's, such as ai.onnx."""
 
     framework: str
     domain: str
@@ -47,6 +48,7 @@ WORST_FIRST = tuple(State)
 
 SEVERITY: Mapping[str, int] = {state.value: index for index, state in enumerate(WORST_FIRST)}
 
+ONNX_DOMAIN = "ai.onnx"
 WITHOUT_ELEMENT = ""
 """Element type of a cell whose operator has no tensor operand to speak of (SequenceEmpty, Optional, ...)."""
 
@@ -95,32 +97,28 @@ def order_of(key: CellKey) -> tuple[object, ...]:
     return (key.framework, key.domain, key.operator, key.since_version, rank_of(key.dtype), key.dtype)
 
 
-def build_matrix(records: Iterable[Record], denominator: Iterable[CellKey] = ()) -> dict[CellKey, Cell]:
-    """Return every cell of the denominator and of the records, in order. Cells without a case have no counts."""
-    cells = {key: Cell(key) for key in denominator}
+def build_matrix(records: Iterable[Record], everything: Iterable[CellKey] = ()) -> dict[CellKey, Cell]:
+    """Return the cells of `everything` and of the records, in order. Cells without a case have no counts."""
+    cells = {key: Cell(key) for key in everything}
     for record in records:
         key = key_of(record)
         cells.setdefault(key, Cell(key)).add(record)
     return {key: cells[key] for key in sorted(cells, key=order_of)}
 
 
-def onnx_denominator(domains: Iterable[str] = ("",)) -> list[CellKey]:
+def onnx_denominator() -> list[CellKey]:
     """Return all cells of the installed ONNX: each version of each operator, each element type of any input.
 
-    An operator without inputs counts the element types of its outputs. Source: `onnx.defs`, deprecated versions left
-    out, as the specification keeps them only to be refused.
+    Versions without a tensor input have one cell without an element type. Source: `onnx.defs` through `opsets`.
     """
-    from onnx import defs
-
-    wanted = frozenset(domains)
-    cells: set[CellKey] = set()
-    for schema in defs.get_all_schemas_with_history():
-        if schema.deprecated or schema.domain not in wanted:
-            continue
-        allowed = {constraint.type_param_str: constraint.allowed_type_strs for constraint in schema.type_constraints}
-        formals = [formal.type_str for formal in schema.inputs] or [formal.type_str for formal in schema.outputs]
-        types = {name for type_str in formals for name in allowed.get(type_str, [type_str])}
-        elements = {element_of(name) for name in types if name.startswith("tensor(")} - {None}
-        for element in elements or {WITHOUT_ELEMENT}:
-            cells.add(CellKey("onnx", schema.domain, schema.name, schema.since_version, element or WITHOUT_ELEMENT))
+    found = denominator("onnx")
+    cells = {
+        CellKey(cell.framework, cell.domain, cell.operator, cell.since_version, cell.dtype) for cell in found.cells
+    }
+    with_type = {(cell.operator, cell.since_version) for cell in cells}
+    cells |= {
+        CellKey("onnx", ONNX_DOMAIN, operator, version, WITHOUT_ELEMENT)
+        for operator, version in found.pairs
+        if (operator, version) not in with_type
+    }
     return sorted(cells, key=order_of)

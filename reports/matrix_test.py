@@ -5,11 +5,13 @@ from reports.matrix import WORST_FIRST, Cell, CellKey, State, build_matrix, key_
 from reports.record import Outcome, Record
 from reports.record_test import MINIMAL
 
-ADD = CellKey("onnx", "", "Add", 14, "float32")
+ADD = CellKey("onnx", "ai.onnx", "Add", 14, "float32")
 
 
 def record(case_id="a", **fields):
-    return Record(**{**MINIMAL, "since_version": 14, "dtype": "float32", "case_id": case_id, **fields})
+    return Record(
+        **{**MINIMAL, "domain": "ai.onnx", "since_version": 14, "dtype": "float32", "case_id": case_id, **fields}
+    )
 
 
 def test_every_outcome_is_a_state_and_has_a_rank():
@@ -67,14 +69,6 @@ def test_the_denominator_has_the_types_that_the_schema_allows():
     assert cells == {"float16", "float32", "float64"}
 
 
-def test_an_operator_without_inputs_counts_its_outputs():
-    cells = {key.dtype for key in onnx_denominator() if (key.operator, key.since_version) == ("RandomNormal", 1)}
-    assert cells == {"float16", "float32", "float64"}
-
-
 @pytest.mark.skipif(not onnx.__version__.startswith("1.23."), reason="the count is that of ONNX 1.23")
-def test_the_denominator_has_the_size_that_was_counted_by_hand_for_onnx_1_23():
-    cells = onnx_denominator()
-    without_inputs = {"Constant", "RandomNormal", "RandomUniform", "SequenceEmpty"}
-    assert len({key[:4] for key in cells}) == 626
-    assert sum(key.operator not in without_inputs and key.dtype != "" for key in cells) == 5638
+def test_every_operator_version_of_onnx_1_23_has_a_cell():
+    assert len({key[:4] for key in onnx_denominator()}) == 626

@@ -48,8 +48,8 @@ def test_a_host_operator_counts_once_a_case():
 
 
 def test_the_denominator_counts_what_was_never_tried():
-    cells = [CellKey("onnx", "", "Add", 14, dtype) for dtype in ("float32", "int8")]
-    cells += [CellKey("onnx", "", "Add", 7, "float32"), CellKey("onnx", "", "Abs", 13, "float32")]
+    cells = [CellKey("onnx", "ai.onnx", "Add", 14, dtype) for dtype in ("float32", "int8")]
+    cells += [CellKey("onnx", "ai.onnx", "Add", 7, "float32"), CellKey("onnx", "ai.onnx", "Abs", 13, "float32")]
     summary = summarize(MIXED[:2], cells)
     assert summary.operators == Reach(passed=1, tried=1, total=2)
     assert summary.pairs == Reach(passed=1, tried=1, total=3)

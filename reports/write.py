@@ -36,6 +36,5 @@ def write_reports(records: Path | str, out: Path | str, denominator: Iterable[Ce
 
 
 def known_cells(records: Iterable[Record]) -> list[CellKey]:
-    """Return what exists of the frameworks and domains that `records` are about, as far as it can be enumerated."""
-    domains = {record.domain for record in records if record.framework == "onnx"}
-    return onnx_denominator(domains | {""}) if domains else []
+    """Return what exists of the frameworks that `records` are about, as far as it can be enumerated."""
+    return onnx_denominator() if any(record.framework == "onnx" for record in records) else []

@@ -26,7 +26,9 @@ COMMON = {
     "framework": "onnx",
     "suite": "operators",
 }
-CELLS = [CellKey("onnx", "", name, 14, kind) for name in ("Add", "Slice", "STFT") for kind in ("float32", "int8")]
+CELLS = [
+    CellKey("onnx", "ai.onnx", name, 14, kind) for name in ("Add", "Slice", "STFT") for kind in ("float32", "int8")
+]
 
 
 def example() -> list[Record]:
@@ -35,6 +37,7 @@ def example() -> list[Record]:
         Record(
             **COMMON,
             case_id="onnx/Add-14/float32/2x3/random",
+            domain="ai.onnx",
             operator="Add",
             since_version=14,
             opset=14,
@@ -62,6 +65,7 @@ def example() -> list[Record]:
         Record(
             **COMMON,
             case_id="onnx/Add-14/int8/2x3/random",
+            domain="ai.onnx",
             operator="Add",
             since_version=14,
             opset=14,
@@ -79,6 +83,7 @@ def example() -> list[Record]:
         Record(
             **COMMON,
             case_id="onnx/Slice-13/float32/ends=-1",
+            domain="ai.onnx",
             operator="Slice",
             since_version=13,
             dtype="float32",
@@ -92,6 +97,7 @@ def example() -> list[Record]:
         Record(
             **COMMON,
             case_id="onnx/Slice-13/float32/ends=max",
+            domain="ai.onnx",
             operator="Slice",
             since_version=13,
             dtype="float32",
@@ -206,7 +212,7 @@ def test_no_records_write_no_report(tmp_path):
 
 def test_without_a_denominator_the_whole_of_onnx_counts(run):
     cells = known_cells(example())
-    assert CellKey("onnx", "", "Softmax", 1, "float32") in cells
+    assert CellKey("onnx", "ai.onnx", "Softmax", 1, "float32") in cells
     assert not known_cells([])
 
 
