@@ -1,0 +1,117 @@
+"""Finds targets: YAML files beside this module, YAML files by path, and plain systolic arrays by name."""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+from pydantic import ValidationError
+
+from compiler.errors import InvalidTarget
+from compiler.targets.schema import Target
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+DEFAULT_TARGET: Final = "reference-npu"
+_SYSTOLIC: Final = re.compile(r"systolic-(\d+)x(\d+)-(os|ws|is)(-ideal)?")
+_SYSTOLIC_BASE: Final = "systolic"
+
+
+def target_names() -> tuple[str, ...]:
+    """Names of the targets that come with the compiler, the default first; systolic ones as a pattern, last."""
+    names = sorted(entry.name[:-5] for entry in resources.files(__package__).iterdir() if entry.name.endswith(".yaml"))
+    names.remove(_SYSTOLIC_BASE)
+    names.sort(key=lambda name: (name != DEFAULT_TARGET, name))
+    return (*names, "systolic-RxC-os|ws|is[-ideal]")
+
+
+def load_target(name: str | Path | Target) -> Target:
+    """The target of that name, or the one described in the YAML file at that path.
+
+    ``systolic-RxC-os|ws|is`` names a plain array of any size on the memory of ``systolic.yaml``; with ``-ideal`` that
+    memory has infinite bandwidth and no latency. Raises InvalidTarget in one line: key, found, expected.
+    """
+    if isinstance(name, Target):
+        return name
+    text = str(name)
+    if text.endswith((".yaml", ".yml")) or "/" in text:
+        return _load_file(Path(text))
+    return _load_named(text)
+
+
+@cache
+def _load_named(name: str) -> Target:
+    match = _SYSTOLIC.fullmatch(name)
+    if match is not None:
+        return _systolic(name, match)
+    file = resources.files(__package__) / f"{name}.yaml"
+    if name == _SYSTOLIC_BASE or not re.fullmatch(r"[\w.-]+", name) or not file.is_file():
+        msg = f"target '{name}' is unknown; expected one of {', '.join(target_names())}, or the path of a YAML file"
+        raise InvalidTarget(msg)
+    return parse_target(file.read_text(encoding="utf-8"), name)
+
+
+def _load_file(path: Path) -> Target:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"target file '{path}' cannot be read: {error}; expected a YAML file"
+        raise InvalidTarget(msg) from error
+    return parse_target(text, str(path))
+
+
+def _systolic(name: str, match: re.Match[str]) -> Target:
+    text = (resources.files(__package__) / f"{_SYSTOLIC_BASE}.yaml").read_text(encoding="utf-8")
+    description = _mapping(text, name)
+    description["name"] = name
+    rows, columns, dataflow, ideal = match.groups()
+    description["matrix"] |= {"rows": int(rows), "columns": int(columns), "dataflow": dataflow}
+    if ideal:
+        description["dram"] |= {"bytes_per_cycle": math.inf, "latency_cycles": 0}
+    return _validate(description, name)
+
+
+def parse_target(text: str, origin: str) -> Target:
+    """The target that this YAML text describes; ``origin`` is named in refusals. Raises InvalidTarget."""
+    return _validate(_mapping(text, origin), origin)
+
+
+def _mapping(text: str, origin: str) -> dict[str, Any]:
+    try:
+        description = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        msg = f"target '{origin}' is no YAML: {' '.join(str(error).split())}"
+        raise InvalidTarget(msg) from error
+    if not isinstance(description, dict):
+        msg = f"target '{origin}' is {type(description).__name__}; expected a mapping of keys to values"
+        raise InvalidTarget(msg)
+    return description
+
+
+def _validate(description: dict[str, Any], origin: str) -> Target:
+    try:
+        return Target.model_validate(description)
+    except ValidationError as error:
+        problems = error.errors(include_url=False)
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        msg = f"target '{origin}': {_problem(problems[0])}{more}"
+        raise InvalidTarget(msg) from error
+
+
+def _problem(error: ErrorDetails) -> str:
+    key = ".".join(str(part) for part in error["loc"])
+    kind, found = error["type"], error["input"]
+    if kind == "extra_forbidden":
+        return f"key '{key}' is unknown"
+    if kind == "missing":
+        return f"key '{key}' is missing"
+    said = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    if isinstance(found, (dict, Target)) or not key:
+        return f"{key}: {said}" if key else said
+    return f"key '{key}' is {found!r}; {said if said.startswith('expected') else f'expected {said}'}"

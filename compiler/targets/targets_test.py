@@ -1,0 +1,88 @@
+"""Targets load, explain themselves, and refuse a wrong description in one line."""
+
+import math
+from importlib import resources
+
+import pytest
+
+from compiler.errors import InvalidTarget
+from compiler.ir import F16, F32, F64, I8, I32, U8
+from compiler.targets import Dataflow, explain, load_target, parse_target, target_names
+
+EDGE = (resources.files("compiler.targets") / "edge-npu.yaml").read_text(encoding="utf-8")
+
+
+def test_every_named_target_loads_under_its_own_name():
+    for name in target_names()[:-1]:
+        assert load_target(name).name == name
+
+
+def test_the_default_is_first_and_has_the_types_it_promises():
+    target = load_target(target_names()[0])
+    assert (target.name, target.matrix.rows, target.matrix.columns) == ("reference-npu", 32, 32)
+    assert target.matrix.product(F32, F32).accumulator is F32
+    assert target.matrix.product(U8, I8).accumulator is I32
+    assert target.supports(F16)
+    assert not target.supports(F64)
+
+
+def test_an_internal_type_is_allowed_in_programs_and_not_for_tensors():
+    target = load_target("edge-npu")
+    assert F32 in target.vector.allowed
+    assert not target.supports(F32)
+
+
+def test_systolic_arrays_are_made_by_name():
+    target = load_target("systolic-12x20-ws")
+    assert (target.matrix.rows, target.matrix.columns) == (12, 20)
+    assert target.matrix.dataflow is Dataflow.WEIGHT_STATIONARY
+    assert load_target("systolic-1x1-is-ideal").transfer_cycles(10**9) == 0
+
+
+def test_a_transfer_costs_latency_and_the_bytes_over_the_bandwidth_rounded_up():
+    target = load_target("reference-npu")
+    assert target.transfer_cycles(0) == 100
+    assert target.transfer_cycles(33) == 102
+    assert target.with_memory(bytes_per_cycle=math.inf).transfer_cycles(33) == 100
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("bytes: 1048576", "bytes: -3", "key 'sram.bytes' is -3; expected greater than 0"),
+        ("banks: 32}", "banks: 33}", "sram.banks is 33; expected a divisor of sram.bytes, 1048576"),
+        ("banks: 32}", "banks: 32, x: 3}", "key 'sram.x' is unknown"),
+        ("  dram_byte: 160\n", "", "key 'energy.dram_byte' is missing"),
+        ("a: float16", "a: float17", "key 'matrix.products.0.a' is 'float17'; expected an element type"),
+        ("dataflow: os", "dataflow: oz", "key 'matrix.dataflow' is 'oz'; expected 'os', 'ws' or 'is'"),
+        ("bytes_per_cycle: 16", "bytes_per_cycle: .nan", "key 'dram.bytes_per_cycle' is nan; expected"),
+        ("  host: ass", "  hoss: ass", "sources lack 'host.latency_cycles'"),
+        ("  internal: [float32]\n", "", "the vector unit lacks float32"),
+        ("dataflow: os", "dataflow: os\n  hide_preload: true", "hide_preload is true; expected false"),
+    ],
+)
+def test_a_wrong_description_is_refused_in_one_line(old, new, said):
+    assert old in EDGE
+    with pytest.raises(InvalidTarget) as refusal:
+        parse_target(EDGE.replace(old, new, 1), "mine.yaml")
+    assert refusal.value.message.startswith("target 'mine.yaml': ")
+    assert said in refusal.value.message
+    assert "\n" not in refusal.value.message
+
+
+@pytest.mark.parametrize("text", ["", "- 1\n", "a: [1", "\t"])
+def test_text_that_is_no_mapping_is_refused(text):
+    with pytest.raises(InvalidTarget, match=r"mine\.yaml"):
+        parse_target(text, "mine.yaml")
+
+
+@pytest.mark.parametrize("name", ["nothing", "systolic", "../x", "systolic-0x4-os", "/nowhere/x.yaml"])
+def test_unknown_names_are_refused(name):
+    with pytest.raises(InvalidTarget):
+        load_target(name)
+
+
+def test_the_explanation_shows_each_figure_with_its_source():
+    text = explain(load_target("reference-npu"))
+    assert "640 pJ; Horowitz, ISSCC 2014" in text
+    assert "float32 x float32 -> float32" in text
