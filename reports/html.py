@@ -20,9 +20,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from opsets.elements import rank_of
+from reports.files import atomic_text
 from reports.matrix import ONNX_DOMAIN, WORST_FIRST, Cell, CellKey, build_matrix, key_of
 from reports.record import Outcome, Placement, Record, Stage
-from reports.store import atomic_text
 from reports.summary import Summary
 
 GLYPHS: Mapping[str, str] = {

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from reports.files import atomic_text
 from reports.record import Outcome, Record
-from reports.store import atomic_text
 
 _TAGS: Mapping[Outcome, str] = {
     Outcome.WRONG_RESULT: "failure",

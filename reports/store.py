@@ -8,36 +8,20 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import Self
 
 from pydantic import ValidationError
 
 from reports.errors import NoRecords, ReportError, UnknownSchema
+from reports.files import atomic_text
 from reports.record import SCHEMA, Record
 
 MERGED = "records.jsonl"
 _WORKER_FILES = "records-*.jsonl"
-
-
-@contextmanager
-def atomic_text(path: Path) -> Iterator[IO[str]]:
-    """Open a file beside `path` for text and rename it to `path` at the end; on an error `path` stays as it was."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
-            yield stream
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 class RecordWriter:

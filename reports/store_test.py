@@ -9,7 +9,7 @@ import pytest
 from reports.errors import NoRecords, ReportError, UnknownSchema
 from reports.record import Record
 from reports.record_test import MINIMAL
-from reports.store import RecordWriter, atomic_text, clear, merge, read_records, require
+from reports.store import RecordWriter, clear, merge, read_records, require
 
 
 def record(case_id="a", **fields):
@@ -133,16 +133,6 @@ def test_nothing_to_read_is_an_error_not_an_empty_success(tmp_path):
     empty.touch()
     with pytest.raises(ReportError, match="holds no record"):
         require(read_records(empty), empty)
-
-
-def test_an_error_while_writing_leaves_the_old_file_and_no_other(tmp_path):
-    path = tmp_path / "report.txt"
-    path.write_text("old")
-    with pytest.raises(RuntimeError, match="stop"), atomic_text(path) as stream:
-        stream.write("half of the ne")
-        raise RuntimeError("stop")
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_clearing_removes_the_records_of_an_earlier_run_only(tmp_path):

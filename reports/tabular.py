@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from reports.files import atomic_text
 from reports.record import Record
-from reports.store import atomic_text
 
 _AS_JSON = ("attributes", "shapes", "oracles", "host_operators", "utilization")
 _ERRORS = ("max_ulp", "max_abs", "max_rel", "bias")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from reports.files import atomic_text
 from reports.html import write_html
 from reports.junit import write_junit
 from reports.matrix import CellKey, onnx_denominator
 from reports.record import Record
-from reports.store import MERGED, atomic_text, read_records, require, write_records
+from reports.store import MERGED, read_records, require, write_records
 from reports.summary import Summary, summarize
 from reports.tabular import write_csv
 

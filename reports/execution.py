@@ -1,0 +1,110 @@
+"""One compiled model in a screenful: cost, placement, host operators, errors. Made from the JSON form of a result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+_STYLES = {"accelerator": "green", "mixed": "yellow", "host": "yellow", "folded": "cyan"}
+_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_BINARY = ((1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB"))
+
+
+def with_prefix(value: float, unit: str) -> str:
+    """Return a figure with a decimal prefix and four digits, such as `1.234 mJ`; `value` is in `unit`."""
+    for factor, prefix in _PREFIXES:
+        if abs(value) >= factor:
+            return f"{value / factor:.4g} {prefix}{unit}"
+    for factor, prefix in ((1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"), (1e-12, "p")):
+        if abs(value) >= factor:
+            return f"{value / factor:.4g} {prefix}{unit}"
+    return f"{value:.4g} {unit}"
+
+
+def bytes_text(value: int) -> str:
+    """Return a number of bytes with its binary prefix beside it."""
+    for factor, unit in _BINARY:
+        if value >= factor:
+            return f"{value:,} ({value / factor:.2f} {unit})"
+    return f"{value:,}"
+
+
+def simulation_text(data: Mapping[str, Any]) -> RenderableType:
+    """Return the terminal form of a simulation's JSON."""
+    parts: list[RenderableType] = [
+        Text.assemble(
+            f"{data['model']} on {data['target']}: ", (data["placement"], _STYLES.get(data["placement"], ""))
+        ),
+        _cost(data),
+        _energy(data),
+        _host(data["host_operators"]),
+    ]
+    if data.get("stage_ms"):
+        stages = ", ".join(f"{name} {ms:.1f}" for name, ms in data["stage_ms"].items())
+        parts.append(Text(f"milliseconds here: {stages}", style="dim"))
+    return Group(*parts)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column(columns[0])
+    for column in columns[1:]:
+        table.add_column(column, justify="right")
+    return table
+
+
+def _cost(data: Mapping[str, Any]) -> Table:
+    table = _table("cost", "")
+    compulsory = data["compulsory_bytes"]
+    ratio = f", {data['traffic_bytes'] / compulsory:.2f} of compulsory" if compulsory else ""
+    table.add_row("cycles", f"{data['cycles']:,}")
+    table.add_row("time", with_prefix(data["seconds"], "s"))
+    table.add_row("DRAM traffic, bytes", bytes_text(data["traffic_bytes"]) + ratio)
+    table.add_row("peak SRAM, bytes", bytes_text(data["peak_sram_bytes"]))
+    table.add_row("operators", f"{data['operators_before']} imported, {data['operators_after']} compiled")
+    for engine, share in data["utilization"].items():
+        table.add_row(f"{engine} busy", f"{100 * share:.1f} %")
+    return table
+
+
+def _energy(data: Mapping[str, Any]) -> Table:
+    table = _table("energy", "", "share")
+    total = data["energy_pj"]
+    table.add_row("in all", with_prefix(total * 1e-12, "J"), "100.0 %" if total else "")
+    for component, energy in sorted(data["energy_by_component"].items(), key=lambda item: (-item[1], item[0])):
+        table.add_row(component, with_prefix(energy * 1e-12, "J"), f"{100 * energy / total:.1f} %" if total else "")
+    return table
+
+
+def _host(operators: Sequence[Mapping[str, str]]) -> RenderableType:
+    if not operators:
+        return Text("no operator on the host", style="green")
+    table = Table(box=None, pad_edge=False)
+    table.add_column("on the host")
+    table.add_column("why", overflow="fold")
+    table.add_column("where", overflow="fold")
+    for entry in operators:
+        table.add_row(Text(entry["operator"], style="yellow"), Text(entry["reason"]), Text(entry["location"]))
+    return table
+
+
+def check_text(data: Mapping[str, Any]) -> RenderableType:
+    """Return the terminal form of a check's JSON: each output beside the reference, and what ran on the host."""
+    table = Table(box=None, pad_edge=False)
+    for column in ("output", "type", "max abs error", "allowed", "rms error", "allowed", ""):
+        table.add_column(column, justify="left" if column in {"output", "type", ""} else "right")
+    for output in data["outputs"]:
+        verdict = Text("✓ agrees", style="green") if output["agrees"] else Text("✗ differs", style="bold red")
+        figures = [output[name] for name in ("max_abs", "max_abs_allowed", "rms", "rms_allowed")]
+        shown = ["" if figure is None else f"{figure:.3g}" for figure in figures]
+        if output["note"]:
+            verdict.append(f" {output['note']}", style="dim")
+        table.add_row(output["name"], output["type"], *shown, verdict)
+    head = Text.assemble(
+        f"{data['model']} on {data['target']}: ", (data["placement"], _STYLES.get(data["placement"], ""))
+    )
+    return Group(head, table, _host(data["host_operators"]))
