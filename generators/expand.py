@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -11,7 +11,7 @@ from generators.case import Case, Frozen, case_id
 from generators.pairwise import Axis, Constraint, select
 from opsets import Item, Manifest, ManifestError, load_manifests
 from opsets.elements import GROUP_OF, GROUPS
-from opsets.expressions import parse
+from opsets.expressions import Expression, parse
 from opsets.signature import Parameter
 
 NEWEST_CAP = 24
@@ -19,7 +19,7 @@ OLDER_CAP = 8
 PAIRED_TYPES = frozenset({"float32", "float64", "float16", "int64", "int32", "int8", "uint8", "bool"})
 """Types that take part in pairs; of the others one case each is enough, since most backends refuse them whole."""
 
-_DTYPE, _SHAPES, _OUTPUTS, _DATA, _MODE = "$dtype", "$shapes", "$outputs", "$data", "$mode"
+_DTYPE, _SETS, _SHAPES, _OUTPUTS, _DATA, _MODE = "$dtype", "$sets", "$shapes", "$outputs", "$data", "$mode"
 _NUMERIC = frozenset({"float", "narrow", "int", "complex"})
 _GROUPS_OF_CLASS = {
     "random": frozenset(GROUPS),
@@ -61,18 +61,21 @@ def case_by_id(identity: str) -> Case:
 
 def names_of(item: Item, case: Case) -> dict[str, object]:
     """What a manifest's expressions can read of a case."""
-    names: dict[str, object] = {"version": case.since_version, "outputs": case.outputs, "dtype": case.dtype}
+    names: dict[str, object] = dict.fromkeys(item.names)
+    names |= {"version": case.since_version, "outputs": case.outputs, "element": case.dtype}
     names |= {name: attribute.default for name, attribute in item.signature.attributes.items()}
-    names |= {formal.name: None for formal in item.signature.inputs}
     names |= dict(case.types) | dict(case.attributes) | dict(case.values)
     if item.dtype_parameter:
         names[item.dtype_parameter] = case.dtype
     shapes = dict(case.shapes)
+    names["first"] = next(iter(shapes.values()), None)
     for formal in item.signature.inputs:
         if formal.variadic:
             names[formal.name] = [dims for name, dims in case.shapes if _stem(name) == formal.name]
         elif formal.name in shapes:
             names[formal.name] = shapes[formal.name]
+    for name, text in item.entry.output_types.items():
+        names[name] = parse_cached(text)(names)
     return names
 
 
@@ -98,24 +101,27 @@ def _cases(item: Item) -> Iterator[Case]:
         raise ManifestError(f"{item.source}: {item.operator}-{item.since_version}: found no case that meets 'where'")
 
 
+parse_cached = cache(parse)
+
+
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One line of the shape grid, by input name; dims may be expressions over ``reads``."""
+    """One line of the shape grid: shapes by input name, whose dims may be expressions, and settings."""
 
     dims: tuple[tuple[str, tuple[Any, ...] | None], ...]
+    settings: Mapping[str, Frozen]
     reads: frozenset[str]
 
     def resolve(self, names: Mapping[str, object]) -> dict[str, tuple[int, ...] | None]:
+        if not self.reads:
+            return dict(self.dims)
         shapes: dict[str, tuple[int, ...] | None] = {}
         for name, dims in self.dims:
-            scope = {**names, **shapes} if self.reads else {}
+            scope = {**names, **shapes}
             shapes[name] = dims if dims is None else tuple(
                 int(parse_cached(dim)(scope)) if isinstance(dim, str) else dim for dim in dims
             )
         return shapes
-
-
-parse_cached = cache(parse)
 
 
 class _Plan:
@@ -123,38 +129,58 @@ class _Plan:
 
     def __init__(self, item: Item) -> None:
         self.item = item
-        self.by_value = [formal for formal in item.signature.inputs if formal.name in item.entry.grid]
-        self.drawn = [formal for formal in item.signature.inputs if formal.name not in item.entry.grid]
+        self.where = f"{item.source}: {item.operator}-{item.since_version}"
+        self.settings = item.settings
+        self.drawn = [formal for formal in item.signature.inputs if formal.name not in self.settings]
+        self.by_value = len(item.signature.inputs) - len(self.drawn)
+        self.variadic = {formal.name for formal in self.drawn if formal.variadic}
         self.rows = [self._row(row) for row in item.entry.shapes]
+        self.sets = [{name: _freeze(value) for name, value in one.items()} for one in item.entry.sets]
+        self.attribute_defaults = {name: one.default for name, one in item.signature.attributes.items()}
+        self.home = self._homes()
         self.defaults: dict[str, object] = {
+            **dict.fromkeys(item.names),
             "version": item.since_version,
-            **{name: one.default for name, one in item.signature.attributes.items() if name not in item.entry.grid},
-            **{formal.name: None for formal in item.signature.inputs},
+            **self.attribute_defaults,
         }
-        self.axes = self._axes()
+        self.types = self._type_axes()
+        self.axes = [*self.types, *self._other_axes()]
         self.names = [axis.name for axis in self.axes]
+        self.shape_axes = self._shape_axes()
         self.constraints = self._constraints()
 
+    def _homes(self) -> dict[str, frozenset[str]]:
+        """Axes that decide a setting."""
+        homes: dict[str, set[str]] = {name: {name} for name in self.item.entry.grid}
+        for axis, tables in ((_SETS, self.sets), (_SHAPES, [row.settings for row in self.rows])):
+            for table in tables:
+                for name in table:
+                    homes.setdefault(name, set()).add(axis)
+        return {name: frozenset(axes) for name, axes in homes.items()}
+
     def _row(self, row: list[Any] | dict[str, Any]) -> _Row:
-        named: list[tuple[str, tuple[Any, ...] | None]] = []
         cells = dict(row) if isinstance(row, dict) else self._positional(row)
-        for name, dims in cells.items():
-            named.append((name, None if dims is None else tuple(dims)))
+        settings = {name: _freeze(value) for name, value in cells.items() if name in self.settings}
+        named = [
+            (name, None if dims is None else tuple(dims)) for name, dims in cells.items() if name not in self.settings
+        ]
+        named = [one for name, dims in named for one in self._spread(name, dims)]
         texts = [dim for _, dims in named for dim in dims or () if isinstance(dim, str)]
-        reads = frozenset().union(*(parse_cached(text).names for text in texts)) - cells.keys()
-        return _Row(tuple(named), reads)
+        reads = frozenset().union(*(parse_cached(text).names for text in texts)) if texts else frozenset()
+        return _Row(tuple(named), settings, reads)
+
+    def _spread(self, name: str, dims: tuple[Any, ...] | None) -> list[tuple[str, tuple[Any, ...] | None]]:
+        """A variadic input's list of shapes as one shape a name."""
+        if name not in self.variadic or dims is None:
+            return [(name, dims)]
+        return [(f"{name}_{index}", tuple(one)) for index, one in enumerate(dims)]
 
     def _positional(self, row: list[Any]) -> dict[str, Any]:
         if self.drawn and self.drawn[-1].variadic:
             fixed, last = self.drawn[:-1], self.drawn[-1].name
-            count = len(fixed)
-            tail = {f"{last}_{index}": dims for index, dims in enumerate(row[count:])}
-            return {**{formal.name: dims for formal, dims in zip(fixed, row, strict=False)}, **tail}
+            return {**dict(zip((formal.name for formal in fixed), row, strict=False)), last: row[len(fixed) :]}
         if len(row) > len(self.drawn):
-            raise ManifestError(
-                f"{self.item.source}: {self.item.operator}-{self.item.since_version}.shapes: found {len(row)} shapes, "
-                f"expected at most {len(self.drawn)}"
-            )
+            raise ManifestError(f"{self.where}.shapes: found {len(row)} shapes, expected at most {len(self.drawn)}")
         return {formal.name: dims for formal, dims in zip(self.drawn, row, strict=False)}
 
     def _type_axes(self) -> list[Axis]:
@@ -174,55 +200,61 @@ class _Plan:
         return axes
 
     def _ever_present(self, formal: Parameter) -> bool:
-        if formal.name in self.item.entry.grid:
+        if formal.name in self.settings:
             return True
         return any(
             dims is not None and formal.name in {name, _stem(name)} for row in self.rows for name, dims in row.dims
         )
 
-    def _axes(self) -> list[Axis]:
+    def _other_axes(self) -> list[Axis]:
         item, entry = self.item, self.item.entry
-        axes = self._type_axes()
-        axes += [Axis(name, tuple(_freeze(value) for value in values)) for name, values in entry.grid.items()]
-        axes.append(Axis(_SHAPES, tuple(range(len(self.rows)))))
-        axes.append(Axis(_OUTPUTS, tuple(entry.outputs) or (item.signature.min_outputs,)))
-        axes.append(Axis(_DATA, tuple(entry.data)))
-        axes.append(Axis(_MODE, tuple(entry.modes)))
-        return [axis for axis in axes if axis.values or axis.name != _SHAPES]
+        return [
+            *(Axis(name, tuple(_freeze(value) for value in values)) for name, values in entry.grid.items()),
+            *([Axis(_SETS, tuple(range(len(self.sets))))] if self.sets else []),
+            Axis(_SHAPES, tuple(range(len(self.rows)))),
+            Axis(_OUTPUTS, tuple(entry.outputs) or (item.signature.min_outputs,)),
+            Axis(_DATA, tuple(entry.data)),
+            Axis(_MODE, tuple(entry.modes)),
+        ]
+
+    def _shape_axes(self) -> frozenset[str]:
+        """Axes that decide shapes: the rows, and what their expressions read."""
+        found = {_SHAPES}
+        for name in frozenset().union(*(row.reads for row in self.rows)):
+            found |= self.home.get(name, frozenset({name} & set(self.names)))
+        return frozenset(found)
+
+    def _needs(self, names: frozenset[str]) -> frozenset[str]:
+        """Axes that an expression over some names waits for."""
+        found: set[str] = set()
+        inputs = {"first", *(formal.name for formal in self.drawn)}
+        for name in names:
+            found |= self.home.get(name, frozenset())
+            found |= {name} & {axis.name for axis in self.types}
+            found |= self.shape_axes if name in inputs else set()
+        found |= {self.axes[0].name} if "element" in names else set()
+        found |= {_OUTPUTS} if "outputs" in names else set()
+        return frozenset(found)
 
     def _constraints(self) -> list[Constraint]:
-        known = {axis.name for axis in self.axes}
-        found = []
-        shape_axes = frozenset({_SHAPES}).union(*(row.reads for row in self.rows)) & known
-        inputs = {formal.name for formal in self.drawn}
+        dtype = self.axes[0].name
+        found = [
+            Constraint(
+                frozenset({dtype, _DATA}), lambda names: applies(str(names[_DATA]), str(names[dtype]))
+            ),
+            Constraint(frozenset({_SHAPES, _MODE}), self._mode_fits),
+        ]
         for text in self.item.entry.where:
             expression = parse_cached(text)
-            needed = expression.names & known
-            if expression.names & inputs or any(name in expression.names for row in self.rows for name, _ in row.dims):
-                needed |= shape_axes
-            if "dtype" in expression.names:
-                needed |= {self.axes[0].name}
-            if "outputs" in expression.names:
-                needed |= {_OUTPUTS}
-            found.append(Constraint(frozenset(needed), self._holds(expression)))
-        dtype = self.axes[0].name
-        found.append(
-            Constraint(
-                frozenset({dtype, _DATA}),
-                lambda names: applies(str(names[_DATA]), str(names[dtype])),
-            )
-        )
-        found.append(Constraint(frozenset({_SHAPES, _MODE}), self._mode_fits))
+            found.append(Constraint(self._needs(expression.names), self._holds(expression)))
         return found
 
-    def _holds(self, expression: Any) -> Any:  # noqa: ANN401
-        where = f"{self.item.source}: {self.item.operator}-{self.item.since_version}.where"
-
+    def _holds(self, expression: Expression) -> Callable[[dict[str, object]], bool]:
         def holds(names: dict[str, object]) -> bool:
             try:
-                return bool(expression(self._scope(names)))
+                return bool(expression(self.scope(names)))
             except ValueError as error:
-                raise ManifestError(f"{where}: {error}") from error
+                raise ManifestError(f"{self.where}.where: {error}") from error
 
         return holds
 
@@ -230,51 +262,53 @@ class _Plan:
         mode, row = names[_MODE], self.rows[int(str(names[_SHAPES]))]
         present = [dims for _, dims in row.dims if dims is not None]
         if mode == "initializer":
-            return len(present) + len(self.by_value) > 1
+            return len(present) + self.by_value > 1
         return mode == "static" or any(present)
 
-    def _scope(self, names: Mapping[str, object]) -> dict[str, object]:
+    def _chosen(self, names: Mapping[str, object]) -> dict[str, object]:
+        """Settings by the axes chosen so far; None where left out."""
+        chosen = {name: names[name] for name in self.item.entry.grid if name in names}
+        if _SETS in names:
+            chosen |= self.sets[int(str(names[_SETS]))]
+        if _SHAPES in names:
+            chosen |= self.rows[int(str(names[_SHAPES]))].settings
+        return chosen
+
+    def scope(self, names: Mapping[str, object]) -> dict[str, object]:
         """Names for expressions, from the axes chosen so far."""
         scope = dict(self.defaults)
-        for name, value in names.items():
-            if value is not None or name not in self.item.signature.attributes:
-                scope[name] = value
-            else:
-                scope[name] = self.item.signature.attributes[name].default
-        scope["dtype"] = names.get(self.axes[0].name)
+        for name, value in self._chosen(names).items():
+            scope[name] = self.attribute_defaults.get(name) if value is None else value
+        scope |= {axis.name: names[axis.name] for axis in self.types if axis.name in names}
+        scope["element"] = names.get(self.axes[0].name)
         scope["outputs"] = names.get(_OUTPUTS)
-        if _SHAPES in names:
-            row = self.rows[int(str(names[_SHAPES]))]
-            if all(name in scope for name in row.reads):
-                shapes = row.resolve(scope)
-                scope |= shapes
-                for formal in self.drawn:
-                    if formal.variadic:
-                        scope[formal.name] = [dims for name, dims in shapes.items() if _stem(name) == formal.name]
+        if self.shape_axes <= names.keys():
+            shapes = self.rows[int(str(names[_SHAPES]))].resolve(scope)
+            scope |= {"first": next(iter(shapes.values()), None), **shapes}
+            for name in self.variadic:
+                scope[name] = [dims for key, dims in shapes.items() if _stem(key) == name]
         return scope
 
     def case(self, names: dict[str, Any]) -> Case:
         item = self.item
-        scope = self._scope(names)
+        scope = self.scope(names)
         shapes = tuple(self.rows[names[_SHAPES]].resolve(scope).items())
-        type_axes = [axis.name for axis in self._type_axes_cached()]
-        dtype = names[type_axes[0]]
-        grid = [(name, names[name]) for name in item.entry.grid]
-        attributes = tuple((n, v) for n, v in grid if n in item.signature.attributes and v is not None)
-        values = tuple((n, v) for n, v in grid if n not in item.signature.attributes)
+        dtype = names[self.axes[0].name]
+        chosen = self._chosen(names)
+        settings: list[tuple[str, Any]] = [(name, chosen.get(name)) for name in self.settings]
         wanted = names[_OUTPUTS]
-        outputs = int(parse_cached(wanted)(scope)) if isinstance(wanted, str) else wanted
         first = next((dims for _, dims in shapes if dims is not None), ())
         parts: dict[str, Any] = {
-            "types": tuple((name, names[name]) for name in type_axes[1:]),
-            "attributes": attributes,
-            "values": values,
+            "types": tuple((axis.name, names[axis.name]) for axis in self.types[1:]),
+            "attributes": tuple(one for one in settings if one[0] in item.signature.attributes and one[1] is not None),
+            "values": tuple(one for one in settings if one[0] not in item.signature.attributes),
             "shapes": shapes,
-            "outputs": outputs,
+            "outputs": int(parse_cached(wanted)(scope)) if isinstance(wanted, str) else wanted,
             "data_class": "empty" if 0 in first else names[_DATA],
             "input_mode": names[_MODE],
         }
-        shown = {**parts, "types": [(n, v) for n, v in parts["types"] if len(self._values(n)) > 1]}
+        told = {axis.name for axis in self.types[1:] if len(axis.values) > 1}
+        shown = {**parts, "types": [one for one in parts["types"] if one[0] in told]}
         return Case(
             framework=item.framework,
             domain=item.domain,
@@ -285,13 +319,6 @@ class _Plan:
             id=case_id(item, dtype, shown),
             **parts,
         )
-
-    def _type_axes_cached(self) -> list[Axis]:
-        count = len(self.axes) - len(self.item.entry.grid) - 4
-        return self.axes[:count]
-
-    def _values(self, name: str) -> tuple[object, ...]:
-        return next(axis.values for axis in self.axes if axis.name == name)
 
 
 def _freeze(value: object) -> Frozen:

@@ -284,7 +284,7 @@ def _outputs(case: Case, item: Item, names: dict[str, object]) -> Iterable[Outpu
     formals: list[tuple[str, Parameter]] = []
     for formal in item.signature.outputs:
         if formal.variadic:
-            formals += [(f"{formal.name}_{index}", formal) for index in range(case.outputs - len(formals))]
+            formals += [(f"{formal.name.rstrip('.')}_{index}", formal) for index in range(case.outputs - len(formals))]
         else:
             formals.append((formal.name, formal))
     for name, formal in formals[: case.outputs]:

@@ -26,6 +26,13 @@ def _template(text: str) -> jinja2.Template:
     return environment.from_string(text)
 
 
+def _number(element: str) -> int:
+    """Number of an element type in ``TensorProto.DataType``."""
+    import onnx
+
+    return int(onnx.TensorProto.DataType.Value(proto_name(element)))
+
+
 def make_twin(case: Case, item: Item, names: dict[str, object], model: onnx.ModelProto) -> onnx.ModelProto:
     """The twin of a case. Its graph inputs, initializers and outputs are those of the case's own model.
 
@@ -72,7 +79,7 @@ def _parsed(text: str, case: Case, item: Item, names: dict[str, object]) -> list
     where = f"{item.source}: {item.operator}-{item.since_version}.twin"
     try:
         shown = {key: list(value) if isinstance(value, tuple) else value for key, value in names.items()}
-        body = _template(text).render(shown, proto=proto_name, operator=case.operator)
+        body = _template(text).render(shown, number=_number, operator=case.operator)
         model = onnx.parser.parse_model(
             f'<ir_version: 8, opset_import: ["" : {item.entry.twin.opset}]> twin (float[?] unused) => (float[?] none) {{ {body} }}'
         )

@@ -1,14 +1,15 @@
 """The expression language of manifests: arithmetic and comparisons over names, read at a glance.
 
 ``-rank(data) <= axis < rank(data)`` is a whole constraint. Names are inputs (their shape as a tuple, or None when
-absent), attributes (their value, their default, or None), type parameters (an element name), ``version`` and
-``outputs``. Only what stands in the tables below is understood; anything else is refused when the manifest is read.
+absent), attributes (their value, their default, or None), type parameters (an element name), ``element`` (the case's),
+``version``, ``outputs`` and ``first``, the shape of the first input. Only what stands in the tables below is understood; anything else is refused when the manifest is read.
 """
 
 from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType
@@ -72,8 +73,19 @@ def fits(shape: Shape, part: Shape, axis: int | None) -> bool:
     return rank(part) < rank(shape) and part == shape[start : start + rank(part)]
 
 
+def bits(element: str) -> int:
+    """Width of an element type."""
+    found = re.match(r"[a-z]+(\d+)", element)
+    return int(found[1]) if found else 8
+
+
+def lower(text: str) -> str:
+    """Text in lower case."""
+    return text.lower()
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "rank": rank, "size": size, "broadcast": broadcast, "onto": onto, "inside": inside, "without": without, "at": at, "fits": fits,
+    "rank": rank, "size": size, "broadcast": broadcast, "onto": onto, "inside": inside, "without": without, "at": at, "fits": fits, "bits": bits, "lower": lower,
     "len": len, "min": min, "max": max, "sum": sum, "abs": abs, "all": all, "any": any, "sorted": sorted, "set": set,
     "list": list, "range": range, "zip": zip, "ceil": math.ceil, "str": str,
 }  # fmt: skip

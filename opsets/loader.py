@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from opsets.elements import GROUP_OF
 from opsets.errors import ManifestError
+from opsets.expressions import parse
 from opsets.manifest import Entry, File, Overrides
 from opsets.signature import Signature, newest_opset, onnx_versions
 from opsets.tolerance import Tolerance, parse_tolerance
@@ -34,7 +35,18 @@ class Item:
     newest: bool
     entry: Entry
     signature: Signature
+    names: frozenset[str]
+    """Names that expressions may read: of any version, so that one constraint serves all."""
     source: str
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Names that a case sets by value, in the order of the entry: attributes, inputs by value, parameters."""
+        entry = self.entry
+        names = [*entry.grid, *(name for one in entry.sets for name in one)]
+        fixed = {*self.signature.attributes, *entry.parameters, *entry.by_value, *names}
+        rows = [row for row in entry.shapes if isinstance(row, dict)]
+        return tuple(dict.fromkeys([*names, *(name for row in rows for name in row if name in fixed)]))
 
     @property
     def dtype_parameter(self) -> str | None:
@@ -105,7 +117,9 @@ def _versions(
     document: _Document, file: File, operator: str, base: Mapping[str, Any], versions: tuple[Signature, ...]
 ) -> Iterator[Item]:
     where = ("operators", operator)
-    known = {name for one in versions for name in (*one.attributes, *(formal.name for formal in one.inputs))}
+    known = {
+        name for one in versions for name in (*one.attributes, *one.types, *(formal.name for formal in one.inputs))
+    }
     known |= _default_names(file)
     ranges = {text: _range(document, (*where, "versions", text)) for text in base.get("versions", {})}
     last = max(one.since_version for one in versions)
@@ -118,6 +132,8 @@ def _versions(
                 body = _merge(body, base["versions"][text])
         entry = document.check(Entry, body, where)
         _check_names(document, where, entry, signature, known)
+        names = frozenset({*known, *entry.parameters, *signature.types, "version", "outputs", "element", "first"})
+        _check_expressions(document, where, entry, names)
         yield Item(
             framework=file.framework,
             domain=file.domain,
@@ -127,6 +143,7 @@ def _versions(
             newest=signature.since_version == last,
             entry=_fit(entry, signature),
             signature=signature,
+            names=names,
             source=f"{document.path.name}:{document.line(where)}",
         )
 
@@ -142,36 +159,62 @@ def _check_names(
 ) -> None:
     """Refuse names that no version of the operator has; those of other versions only are left out by :func:`_fit`."""
     inputs = {formal.name for formal in signature.inputs}
-    for key in entry.grid:
-        if key not in known and key not in entry.parameters:
-            document.fail((*where, "grid", key), f"found '{key}', expected an attribute or input of {where[1]}")
+    settable = known | set(entry.parameters)
+    used: list[tuple[tuple[str | int, ...], str]] = [(("grid", key), key) for key in entry.grid]
+    used += [(("sets", at, key), key) for at, one in enumerate(entry.sets) for key in one]
+    used += [(("shapes", at, key), key) for at, row in enumerate(entry.shapes) if isinstance(row, dict) for key in row]
+    for path, key in used:
+        if key not in settable:
+            expected = ", ".join(sorted({*signature.attributes, *inputs, *entry.parameters}))
+            document.fail((*where, *path), f"found '{key}', expected an attribute, input or parameter: {expected}")
     for name in entry.inputs:
         if name not in known:
             document.fail((*where, "inputs", name), f"found '{name}', expected an input: {', '.join(sorted(inputs))}")
-    for index, row in enumerate(entry.shapes):
-        for name in row if isinstance(row, dict) else ():
-            if name not in known:
-                expected = ", ".join(sorted(inputs))
-                document.fail((*where, "shapes", index, name), f"found '{name}', expected an input: {expected}")
-    for name in (*entry.types, *filter(None, [entry.dtype])):
-        if name not in signature.types:
-            expected = ", ".join(sorted(signature.types)) or "none"
+    expected = ", ".join(sorted(signature.types)) or "none"
+    for name in entry.types:
+        if name not in known:
             document.fail((*where, "types", name), f"found '{name}', expected a type parameter: {expected}")
+    if entry.dtype is not None and entry.dtype not in signature.types:
+        document.fail((*where, "dtype"), f"found '{entry.dtype}', expected a type parameter: {expected}")
+    if entry.template == "node":
+        _check_required(document, where, entry, signature)
+
+
+def _check_expressions(
+    document: _Document, where: tuple[str, str], entry: Entry, names: frozenset[str]
+) -> None:
+    texts: list[tuple[tuple[str | int, ...], str]] = [(("where", at), text) for at, text in enumerate(entry.where)]
+    texts += [(("output_shapes", name), text) for name, text in entry.output_shapes.items()]
+    texts += [(("output_types", name), text) for name, text in entry.output_types.items()]
+    for path, text in texts:
+        if unknown := parse(text).names - names:
+            document.fail((*where, *path), f"found name '{min(unknown)}', expected one of {', '.join(sorted(names))}")
+
+
+def _check_required(document: _Document, where: tuple[str, str], entry: Entry, signature: Signature) -> None:
+    tables: list[list[dict[str, Any]]] = [entry.sets, [row for row in entry.shapes if isinstance(row, dict)]]
     for name, attribute in signature.attributes.items():
-        if attribute.required and entry.template == "node" and None in entry.grid.get(name, [None]):
+        if not attribute.required or None not in entry.grid.get(name, [None]):
+            continue
+        if not any(table and all(row.get(name) is not None for row in table) for table in tables):
             document.fail((*where, "grid"), f"found no value for attribute '{name}', expected one: it is required")
 
 
 def _fit(entry: Entry, signature: Signature) -> Entry:
     """The entry without what this version does not have."""
-    inputs = {formal.name for formal in signature.inputs}
-    keep = inputs | signature.attributes.keys() | set(entry.parameters)
-    grid = {key: values for key, values in entry.grid.items() if key in keep}
-    shapes = [
-        {name: dims for name, dims in row.items() if name in inputs} if isinstance(row, dict) else row
-        for row in entry.shapes
-    ]
-    return entry.model_copy(update={"grid": grid, "shapes": shapes})
+    keep = {formal.name for formal in signature.inputs} | signature.attributes.keys() | set(entry.parameters)
+
+    def kept(table: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in table.items() if key in keep}
+
+    return entry.model_copy(
+        update={
+            "grid": kept(entry.grid),
+            "sets": [kept(one) for one in entry.sets],
+            "shapes": [kept(row) if isinstance(row, dict) else row for row in entry.shapes],
+            "types": {name: elements for name, elements in entry.types.items() if name in signature.types},
+        }
+    )
 
 
 def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,13 +245,13 @@ class _Document:
         try:
             loader = loader_class(path.read_text(encoding="utf-8"))
             self.node = loader.get_single_node()
+            self._refuse_duplicates(self.node)  # before merge keys are resolved: what they bring may be overridden
             self.data = loader.construct_document(self.node) if self.node is not None else None
         except (yaml.YAMLError, OSError, UnicodeDecodeError) as error:
             mark = getattr(error, "problem_mark", None)
             line = mark.line + 1 if mark else 1
             problem = getattr(error, "problem", None) or str(error).splitlines()[0]
             raise ManifestError(f"{path}:{line}: found no valid YAML: {problem}") from error
-        self._refuse_duplicates(self.node)
 
     def check(
         self, model: type[_Model], data: object, where: tuple[str | int, ...]
@@ -231,7 +274,7 @@ class _Document:
         node, line = self.node, 1
         for part in where:
             if isinstance(node, yaml.MappingNode):
-                pair = next((pair for pair in node.value if pair[0].value == str(part)), None)
+                pair = next((pair for pair in reversed(node.value) if pair[0].value == str(part)), None)
                 if pair is None:
                     break
                 line, node = pair[0].start_mark.line + 1, pair[1]

@@ -87,9 +87,14 @@ class Entry(_Strict):
     """What is tried of one operator version."""
 
     since: int = Field(default=1, description="opset that brought the operator: an older onnx passes the entry over")
-    shapes: list[list[Dims] | dict[str, Dims]] = Field(default=[[]])
+    shapes: list[list[Dims] | dict[str, Any]] = Field(
+        default=[[]],
+        description="shapes of inputs, by position or name; a row by name may also set attributes and inputs by value",
+    )
     grid: dict[str, list[Value]] = Field(default={}, description="values of attributes, inputs by value, and parameters")
-    parameters: list[str] = Field(default=[], description="grid keys that are neither attribute nor input")
+    sets: list[dict[str, Value]] = Field(default=[], description="values that only make sense together")
+    by_value: list[str] = Field(default=[], description="inputs that shape rows give by value; those of grid and sets are")
+    parameters: list[str] = Field(default=[], description="names that are neither attribute nor input")
     inputs: dict[str, Draw] = Field(default={})
     where: list[Expression] = Field(default=[], description="what must hold of a case")
     data: list[DataClass] = Field(default=["random"])
