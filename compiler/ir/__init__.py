@@ -2,9 +2,13 @@
 
 from compiler.ir.builder import Builder
 from compiler.ir.builtin import CONSTANT, RETURN
+from compiler.ir.compare import attribute_key, attributes_key, graphs_equal
 from compiler.ir.constant import Array, Constant
 from compiler.ir.graph import Attributes, AttributeValue, Call, Definition, Graph, Op, RunRegion, Value, known_value
 from compiler.ir.location import UNKNOWN_LOCATION, Location, Node, at
+from compiler.ir.parser import parse_graph
+from compiler.ir.printer import print_graph, resources
+from compiler.ir.traversal import captured, clone_graph, clone_op, operands_with_captures
 from compiler.ir.types import (
     BF16,
     BOOL,
@@ -51,6 +55,7 @@ from compiler.ir.types import (
     tensor,
     type_of,
 )
+from compiler.ir.verifier import compatible, verify
 
 __all__ = [
     "BF16",
@@ -108,11 +113,23 @@ __all__ = [
     "Type",
     "Value",
     "at",
+    "attribute_key",
+    "attributes_key",
+    "captured",
+    "clone_graph",
+    "clone_op",
+    "compatible",
     "element_of",
     "element_type",
+    "graphs_equal",
     "known_value",
+    "operands_with_captures",
     "optional_of",
+    "parse_graph",
+    "print_graph",
+    "resources",
     "sequence_of",
     "tensor",
     "type_of",
+    "verify",
 ]

@@ -35,8 +35,13 @@ class Constant:
 
     @classmethod
     def of(cls, array: Array) -> Constant:
-        """The constant with this data; the array is viewed, not copied, and the view is read-only."""
-        view = array.view()
+        """The constant with this data; the array is viewed, not copied, and the view is read-only.
+
+        Only numpy's fixed-width strings are copied: they become an array of Python strings.
+        """
+        if array.dtype.kind in "US":
+            array = array.astype(np.object_)
+        view = np.asarray(array).view()
         view.flags.writeable = False
         return cls(view, type_of(array))
 
@@ -71,7 +76,7 @@ class Constant:
         if self._array.dtype.hasobject:
             return blake2b(repr(self._array.tolist()).encode(), digest_size=_DIGEST_BYTES).digest()
         data = np.ascontiguousarray(self._array)
-        return blake2b(data.reshape(-1).view(np.uint8), digest_size=_DIGEST_BYTES).digest()
+        return blake2b(memoryview(data.reshape(-1).view(np.uint8)), digest_size=_DIGEST_BYTES).digest()
 
     @property
     def key(self) -> Hashable:

@@ -283,7 +283,7 @@ class Op:
                 _drop_use(operand, self)
 
     def erase(self) -> None:
-        """Take the operation, whose results have no users left, and its regions out of the graph. Raises InvalidGraph."""
+        """Take the operation and its regions out of the graph. Raises InvalidGraph while a result has users."""
         for result in self.results:
             if result.users:
                 msg = f"'{self.name}' (at {self.location}) is still used by {[user.name for user in result.users]}"

@@ -5,6 +5,7 @@ Interning makes equality identity: two types are equal exactly when they are the
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -314,7 +315,21 @@ def type_text(type_: Type) -> str:
 
 
 def _dim_text(dim: Dim) -> str:
-    if isinstance(dim, int):
-        return str(dim)
-    escaped = dim.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    return str(dim) if isinstance(dim, int) else quoted(dim)
+
+
+_UNPRINTABLE: Final = re.compile(r'["\\\x00-\x1f\x7f]')
+
+
+def quoted(text: str) -> str:
+    r"""The text as MLIR's string literal, control characters as ``\\XX``."""
+    if not _UNPRINTABLE.search(text):
+        return f'"{text}"'
+    return f'"{_UNPRINTABLE.sub(_escaped, text)}"'
+
+
+def _escaped(match: re.Match[str]) -> str:
+    found = match[0]
+    if found in '"\\':
+        return f"\\{found}"
+    return f"\\{ord(found):02X}"
