@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
@@ -57,8 +57,8 @@ class Suite(Protocol):
     time_limit: ClassVar[float]
     """Seconds that a case may take by default."""
 
-    def prepare(self) -> list[str]:
-        """Make ready what every process will need (downloads, caches); return lines for the terminal."""
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Make ready what every process will need (downloads, caches); `say` puts a line on the terminal."""
 
     def cases(self) -> Iterator[CaseInfo]:
         """Yield every case in a fixed order."""

@@ -140,7 +140,7 @@ def _label_for_allure(item: CaseItem, record: Record) -> None:
         return
     import allure
 
-    info, label = item.info, cast(Any, allure.dynamic)
+    info, label = item.info, cast("Any", allure.dynamic)
     label.epic(info.framework)
     label.feature(info.operator)
     label.story(f"{info.operator}-{info.since_version}")

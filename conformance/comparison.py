@@ -71,6 +71,7 @@ class Evidence:
     absolute: Sequence[Output] | None = None
     ones: Sequence[Output] | None = None
     baseline: Sequence[Output] | None = None
+    exact: Sequence[Output] | None = None
     inputs: Sequence[Output] = ()
 
     def float_inputs(self) -> tuple[Float64Array, ...]:
@@ -251,6 +252,7 @@ def _reference_of(expected: NDArray[np.generic], output: NDArray[np.generic], fo
         terms=None if ones is None or not ones.size else _ceiling(float(np.max(np.abs(ones)))),
         inputs=inputs,
         baseline=baseline,
+        exact=_evidence_for(evidence.exact, leaf),
         elements_per_output=-(-largest_input // max(output.size, 1)),
     )
 

@@ -31,6 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(parser)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     for name in SUITES:
         config.addinivalue_line("markers", f"{name.replace('-', '_')}: cases of the suite {name}")
@@ -66,7 +67,8 @@ def _controller_settings(config: pytest.Config) -> Settings:
         settings = read_settings(config.getoption)
         load_expectations(expectations_path(settings.backend))
         for name in settings.suites:
-            config.stash[_MESSAGES].extend(make_suite(name).prepare())
+            if name in SUITES:
+                make_suite(name).prepare(config.get_terminal_writer().line)
     except (ConformanceError, ManifestError) as error:
         pytest.exit(str(error), returncode=2)
     if config.option.reportchars == "a":

@@ -36,7 +36,7 @@ class Reference:
 
     `absolute` is the run on absolute values (`bnd`); `terms` the number of summed terms of one output element, found
     by a run on ones; `inputs` the float inputs of the case; `baseline` another implementation's result in the output's
-    own type; `elements_per_output` the ratio of input elements to output elements.
+    own type, `exact` the exact reference's; `elements_per_output` the ratio of input elements to output elements.
     """
 
     values: Float64Array
@@ -45,6 +45,7 @@ class Reference:
     terms: int | None = None
     inputs: tuple[Float64Array, ...] = ()
     baseline: Float64Array | None = None
+    exact: Float64Array | None = None
     elements_per_output: int = 1
 
 
@@ -337,11 +338,12 @@ class WholeGraph(ToleranceClass):
         return [f"root mean square of the errors {mean:.4g} exceeds {allowed:.4g}"] if mean > allowed else []
 
     def _noise(self, reference: Reference) -> Float64Array:
-        if reference.baseline is None:
-            raise MissingEvidence("whole_graph needs a second implementation's result, and none is available")
-        if reference.baseline.shape != reference.values.shape:
+        if reference.baseline is None or reference.exact is None:
+            missing = "a second implementation's result" if reference.baseline is None else "an exact reference"
+            raise MissingEvidence(f"whole_graph needs {missing}, and none is available")
+        if reference.baseline.shape != reference.exact.shape:
             raise MissingEvidence("whole_graph needs a second implementation whose result has the reference's shape")
-        return _finite_or_zero(reference.baseline - reference.values)
+        return _finite_or_zero(reference.baseline - reference.exact)
 
 
 @dataclass(frozen=True, slots=True)

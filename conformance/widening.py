@@ -28,7 +28,9 @@ _FLOATS = _STANDARD_FLOATS | _NARROW_FLOATS
 
 _BIT_LEVEL_OPERATORS = frozenset({"BitCast"})
 _ROUNDING_OPERATORS = frozenset({"QuantizeLinear", "DynamicQuantizeLinear", "Cast", "CastLike"})
-_TYPE_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "stash_type", "softmax_precision", "precision"})
+_TYPE_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "softmax_precision", "precision"})
+"""Attributes that name an element type. `stash_type` is left alone: `onnx.reference` knows only float32 there, and
+computes in the type of the data anyway."""
 _SCALAR_FACTORS: Mapping[str, frozenset[str]] = {"Gemm": frozenset({"alpha", "beta"})}
 
 

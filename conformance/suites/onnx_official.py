@@ -8,7 +8,7 @@ beside it. The computed classes of this project judge the same operators in the 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -31,8 +31,8 @@ class OnnxOfficial:
     name: ClassVar[str] = "onnx-official"
     time_limit: ClassVar[float] = 120.0
 
-    def prepare(self) -> list[str]:
-        return []
+    def prepare(self, say: Callable[[str], None]) -> None:
+        del say
 
     def operators(self) -> set[str]:
         """Return the operator types that the node tests are named after."""

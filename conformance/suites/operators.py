@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 import generators
@@ -17,9 +17,9 @@ class Operators:
     name: ClassVar[str] = "operators"
     time_limit: ClassVar[float] = 60.0
 
-    def prepare(self) -> list[str]:
+    def prepare(self, say: Callable[[str], None]) -> None:
+        del say
         opsets.load_manifests("onnx")
-        return []
 
     def operators(self) -> set[str]:
         """Return the names of all operators that a manifest has."""
