@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar, cast
 
 from compiler.errors import InvalidAttribute, InvalidGraph, TypeMismatch
 from compiler.ir import (
     CONSTANT,
     ELEMENT_TYPES,
     RETURN,
-    AttributeValue,
     Attributes,
+    AttributeValue,
     Builder,
     Call,
     Constant,
@@ -106,7 +106,10 @@ def integer(low: int | None = None, high: int | None = None) -> Domain:
     shown = f"an integer{'' if low is None else f' >= {low}'}{'' if high is None else f' <= {high}'}"
 
     def contains(value: AttributeValue) -> bool:
-        return _is_int(value) and (low is None or cast("int", value) >= low) and (high is None or cast("int", value) <= high)
+        if not _is_int(value):
+            return False
+        number = cast("int", value)
+        return (low is None or number >= low) and (high is None or number <= high)
 
     return Domain(shown, contains)
 
@@ -161,7 +164,7 @@ class Operator(Definition):
     """The same operands give the same results, and nothing else happens."""
 
     def identity_element(self, element: ElementType) -> bool | int | float | None:  # noqa: ARG002 - for overriding
-        """e with f(x, e) = x to the bit for every x of the type (-0.0 for a float sum), or None."""
+        """The e with f(x, e) = x to the bit for every x of the type (-0.0 for a float sum), or None."""
         return None
 
     def complete(self, attributes: Attributes) -> Attributes:
@@ -262,7 +265,8 @@ _Class = TypeVar("_Class", bound=type[Operator])
 def register(cls: _Class) -> _Class:
     """Class decorator: enter the operator into the registry. Raises InvalidGraph for a name that is taken."""
     if cls.name in _OPERATORS:
-        msg = f"operator '{cls.name}' of {cls.__module__} is already registered by {type(_OPERATORS[cls.name]).__module__}"
+        holder = type(_OPERATORS[cls.name]).__module__
+        msg = f"operator '{cls.name}' of {cls.__module__} is already registered by {holder}"
         raise InvalidGraph(msg)
     cls.family = cls.__module__.rpartition(".")[2]
     _OPERATORS[cls.name] = cls.instance()

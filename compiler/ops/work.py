@@ -2,9 +2,9 @@
 
 A :class:`Loops` is a perfect loop nest in the manner of linalg.generic. For every point of the iteration space it reads
 one element an access, computes the scalar ``body``, and writes it through ``write``; points that differ only in
-reduction iterators meet in the same element and are joined by ``combiner``. An operator's work is a tuple of nests, done
-in order; each part writes (a part of) one result. The element types of the body are explicit, so that a nest alone,
-without its operator's name, says everything.
+reduction iterators meet in the same element and are joined by ``combiner``. An operator's work is a tuple of nests,
+done in order; each part writes (a part of) one result. The element types of the body are explicit, so that a nest
+alone, without its operator's name, says everything.
 """
 
 from __future__ import annotations
@@ -141,9 +141,9 @@ Expression: TypeAlias = Arg | Literal | Position | Apply
 
 SCALAR_FUNCTIONS: dict[str, int] = {
     # arithmetic: name -> number of operands
-    "neg": 1, "abs": 1, "sign": 1, "floor": 1, "ceil": 1, "round": 1, "trunc": 1, "sqrt": 1, "rsqrt": 1, "reciprocal": 1,
-    "exp": 1, "expm1": 1, "log": 1, "log1p": 1, "sin": 1, "cos": 1, "tan": 1, "asin": 1, "acos": 1, "atan": 1,
-    "sinh": 1, "cosh": 1, "tanh": 1, "asinh": 1, "acosh": 1, "atanh": 1, "erf": 1, "logistic": 1,
+    "neg": 1, "abs": 1, "sign": 1, "floor": 1, "ceil": 1, "round": 1, "trunc": 1, "sqrt": 1, "rsqrt": 1,
+    "reciprocal": 1, "exp": 1, "expm1": 1, "log": 1, "log1p": 1, "sin": 1, "cos": 1, "tan": 1, "asin": 1, "acos": 1,
+    "atan": 1, "sinh": 1, "cosh": 1, "tanh": 1, "asinh": 1, "acosh": 1, "atanh": 1, "erf": 1, "logistic": 1,
     "add": 2, "sub": 2, "mul": 2, "div": 2, "mod": 2, "rem": 2, "pow": 2, "atan2": 2, "max": 2, "min": 2,
     # predicates and logic
     "eq": 2, "ne": 2, "lt": 2, "le": 2, "gt": 2, "ge": 2, "isnan": 1, "isinf": 1, "isfinite": 1,
@@ -156,7 +156,18 @@ SCALAR_FUNCTIONS: dict[str, int] = {
 }  # fmt: skip
 """The scalar functions that a body may use. Their meaning is IEEE 754's (C's for integers: wrapping, division
 truncates; ``mod`` has the divisor's sign, ``rem`` the dividend's; ``max`` and ``min`` give NaN if either is NaN;
-``round`` goes to the even neighbour)."""
+``round`` goes to the even neighbour).
+
+Where C leaves integers open: x div, mod and rem 0 are 0; the least integer div -1 is itself; ``pow`` with a negative
+exponent truncates the exact value (0 where that is infinite); a shift by the type's bits or more, or by a negative
+number, moves every bit out: 0, but -1 for ``shift_right`` of a negative number, which is arithmetic.
+
+``cast`` of a float to an integer truncates towards zero. Outside the range it does what x86 and onnxruntime do: the
+value goes through a signed integer of 32 bits (64 for 64-bit results), in which NaN and everything outside is the least
+integer, and is wrapped from there; for 32- and 64-bit unsigned results 2^(bits-1) is taken off values from there on
+and put back after. ``cast_saturate`` clips instead, NaN to 0. Floats overflow to infinity (to NaN, where the type
+has none; to the greatest value, where it has neither) under ``cast`` and to the greatest finite value under
+``cast_saturate``. Anything but zero, NaN too, is true as a bool."""
 
 
 class Combiner(Enum):
@@ -170,7 +181,9 @@ class Combiner(Enum):
     OR = "or"
     XOR = "xor"
     ARGMAX = "argmax"
-    """The position, along the one reduction iterator, of the first greatest body (NaN is greatest)."""
+    """The position, along the one reduction iterator, of the first greatest body (NaN is greatest; for ARGMIN least).
+
+    A position has nothing to start from: ``initial`` is None and means nothing here."""
     ARGMIN = "argmin"
     ARGMAX_LAST = "argmax_last"
     ARGMIN_LAST = "argmin_last"
@@ -180,9 +193,11 @@ class Combiner(Enum):
 class Loops:
     """A loop nest. ``accumulate`` is the element type in which the combiner works; the write rounds to the result's.
 
+    ``accumulate`` None is the result's element type.
+
     ``initial`` is the combiner's starting value; None: it continues from what the result already holds there (a part
     before this one wrote it). Where several points without a combiner write one element, the last in row-major order
-    of the iteration space stays.
+    of the iteration space stays; where they have one (a write through an indirect index), each joins what is there.
     """
 
     iterators: tuple[Iterator, ...]
@@ -208,6 +223,13 @@ class Loops:
 
 
 Work: TypeAlias = tuple[Loops, ...]
+"""Nests done in order. No nest has an extent of 0, so a result without elements has the empty work; a reduction over
+nothing is a nest that fills in the starting value. A later nest may overwrite what an earlier one wrote."""
+
+
+def nests(*parts: Loops) -> Work:
+    """The parts that have points."""
+    return tuple(part for part in parts if part.points)
 
 
 def parallel(extents: Iterable[int]) -> tuple[Iterator, ...]:
