@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -12,6 +12,93 @@ from rich.text import Text
 _STYLES = {"accelerator": "green", "mixed": "yellow", "host": "yellow", "folded": "cyan"}
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BINARY = ((1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB"))
+
+
+class HostOperator(Protocol):
+    """An operator that the compiler left to the host."""
+
+    operator: str
+    reason: str
+    location: str
+
+
+class Result(Protocol):
+    """What the compiler reports of one run. Read only, and only by name: this package does not know the compiler."""
+
+    outputs: list[Any] | None
+    placement: str
+    host_operators: tuple[HostOperator, ...]
+    cycles: int
+    seconds: float
+    traffic_bytes: int
+    compulsory_bytes: int
+    peak_sram_bytes: int
+    energy_pj: float
+    energy_by_component: dict[str, float]
+    utilization: dict[str, float]
+    operators_before: int
+    operators_after: int
+    stage_ms: dict[str, float]
+
+
+_FIGURES = (
+    "placement",
+    "cycles",
+    "seconds",
+    "traffic_bytes",
+    "compulsory_bytes",
+    "peak_sram_bytes",
+    "energy_pj",
+    "energy_by_component",
+    "utilization",
+    "operators_before",
+    "operators_after",
+)
+
+
+def simulation_json(model: str, target: str, output_names: Sequence[str], result: Result) -> dict[str, Any]:
+    """Return a result as plain data, the JSON of `opatlas simulate`. Version 1 of its fields."""
+    return {
+        "schema": 1,
+        "model": model,
+        "target": target,
+        **{name: getattr(result, name) for name in _FIGURES},
+        "host_operators": host_operators_json(result),
+        "outputs": _described(output_names, result.outputs),
+        "stage_ms": {name: round(ms, 3) for name, ms in result.stage_ms.items()},
+    }
+
+
+def host_operators_json(result: Result) -> list[dict[str, str]]:
+    """Return the host operators as plain data."""
+    return [
+        {"operator": entry.operator, "reason": entry.reason, "location": entry.location}
+        for entry in result.host_operators
+    ]
+
+
+def _described(names: Sequence[str], outputs: Sequence[Any] | None) -> list[dict[str, Any]] | None:
+    if outputs is None:
+        return None
+    return [
+        {"name": name, "type": str(getattr(value, "dtype", type(value).__name__)), "shape": _shape(value)}
+        for name, value in zip(names, outputs, strict=True)
+    ]
+
+
+def _shape(value: Any) -> list[int] | None:  # noqa: ANN401 - an array, a sequence or an empty optional
+    return list(value.shape) if hasattr(value, "shape") else None
+
+
+def rows_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Return rows of equal keys as a table; columns of integers stand to the right."""
+    table = Table(box=None, pad_edge=False)
+    for column in rows[0] if rows else ():
+        numeric = all(isinstance(row[column], int) for row in rows)
+        table.add_column(column.replace("_", " "), justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(str(value)) for value in row.values()))
+    return table
 
 
 def with_prefix(value: float, unit: str) -> str:

@@ -1,0 +1,376 @@
+"""The `opatlas` command. Exit status: 0 fine, 1 the answer is no, 2 bad input, 3 a fault of opatlas itself."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+import opatlas_work as work
+from reports.execution import check_text, rows_table, simulation_json, simulation_text
+
+WIDTH_WITHOUT_TERMINAL = 160
+NO, BAD_INPUT, OWN_FAULT = 1, 2, 3
+
+app = typer.Typer(
+    name="opatlas",
+    help="Compile models for a simulated accelerator, and map what a compiler can really do.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@dataclass(slots=True)
+class Session:
+    """What all commands share: where they print, and whether a fault shows its traceback."""
+
+    debug: bool = False
+    out: Console = field(default_factory=lambda: _console(sys.stdout))
+    err: Console = field(default_factory=lambda: _console(sys.stderr))
+
+    def show(self, part: RenderableType) -> None:
+        """Print a renderable to standard output."""
+        self.out.print(part, highlight=False)
+
+    def show_json(self, data: object) -> None:
+        """Print plain data as JSON, the same bytes on a terminal and in a pipe."""
+        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False, default=str) + "\n")
+
+    @contextmanager
+    def working(self, what: str) -> Iterator[None]:
+        """Show a spinner on a terminal's standard error for as long as the work takes."""
+        with self.err.status(what):
+            yield
+
+
+def _console(stream: Any) -> Console:  # noqa: ANN401 - any text stream
+    width = None if stream.isatty() else WIDTH_WITHOUT_TERMINAL
+    return Console(file=stream, width=width, highlight=False, soft_wrap=False)
+
+
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file.")]
+TargetOption = Annotated[str, typer.Option("--target", "-t", help="Name of a target, or path to its YAML file.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+BindOption = Annotated[list[str] | None, typer.Option("--bind", metavar="DIM=N", help="Size of a symbolic dimension.")]
+SeedOption = Annotated[int, typer.Option("--seed", help="Seed of generated inputs.")]
+PrecisionOption = Annotated[
+    str | None,
+    typer.Option("--precision", metavar="TYPE", help="Narrower float type that may replace one that the target lacks."),
+]
+DEFAULT_TARGET = "reference-npu"
+
+
+@app.callback()
+def _common(
+    context: typer.Context,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    context.obj.debug = debug
+
+
+# --- the compiler
+
+
+@app.command()
+def compile(
+    context: typer.Context,
+    model: ModelArgument,
+    target: TargetOption = DEFAULT_TARGET,
+    emit: Annotated[Literal["ir", "onnx", "program"], typer.Option(help="What to write.")] = "program",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; standard output without it.")
+    ] = None,
+    dump: Annotated[
+        Path | None, typer.Option("--dump", help="Folder for the graph after each pass that changed it.")
+    ] = None,
+    bind: BindOption = None,
+    precision: PrecisionOption = None,
+) -> None:
+    r"""Compile a model and write the imported graph, the optimized ONNX model, or the program.
+
+    \b
+    Examples:
+      opatlas compile model.onnx
+      opatlas compile model.onnx --emit ir -o model.mlir
+      opatlas compile model.onnx --target edge-npu --bind batch=1 -o model.program
+    r
+    """
+    session: Session = context.obj
+    with session.working(f"compiling {model.name}"):
+        compiled = work.compile_model(model, target, precision=precision, dump_dir=dump)
+        content = work.EMITTERS[emit](compiled, work.bindings(bind))
+    if output is not None:
+        work.write(output, content)
+    elif isinstance(content, bytes):
+        raise typer.BadParameter("a binary model needs a file: give -o FILE", param_hint="--emit onnx")
+    else:
+        sys.stdout.write(content)
+
+
+@app.command()
+def simulate(
+    context: typer.Context,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file, or the text of a program.")],
+    target: TargetOption = DEFAULT_TARGET,
+    inputs: Annotated[Path | None, typer.Option("--inputs", metavar="F.npz", help="Inputs by name.")] = None,
+    seed: SeedOption = 0,
+    outputs: Annotated[
+        Path | None, typer.Option("--outputs", metavar="F.npz", help="Where to write the outputs.")
+    ] = None,
+    bind: BindOption = None,
+    trips: Annotated[
+        list[str] | None, typer.Option("--trips", metavar="LOOP=N", help="Trips of a loop, for timing alone.")
+    ] = None,
+    branch: Annotated[
+        list[str] | None, typer.Option("--branch", metavar="IF=B", help="Branch of an if, for timing alone.")
+    ] = None,
+    timing_only: Annotated[bool, typer.Option("--timing-only", help="Cycles without computing any value.")] = False,
+    trace: Annotated[
+        Path | None, typer.Option("--trace", metavar="F.json", help="Timeline for Perfetto or Chrome.")
+    ] = None,
+    precision: PrecisionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    r"""Run a model on the simulated accelerator: cycles, traffic, energy, and what had to go to the host.
+
+    \b
+    Examples:
+      opatlas simulate model.onnx
+      opatlas simulate model.onnx --timing-only --bind batch=8
+      opatlas simulate model.onnx --inputs x.npz --outputs y.npz --trace timeline.json
+    r
+    """
+    session: Session = context.obj
+    if timing_only and (inputs or outputs):
+        raise typer.BadParameter("timing alone takes no inputs and gives no outputs", param_hint="--timing-only")
+    with session.working(f"simulating {model.name}"):
+        compiled = work.compile_model(model, target, precision=precision)
+        if timing_only:
+            result = compiled.estimate(
+                bind=work.bindings(bind), trips=work.bindings(trips), branch=work.bindings(branch)
+            )
+        else:
+            result = compiled.simulate(work.read_inputs(compiled, inputs, work.bindings(bind), seed))
+    if outputs is not None:
+        work.save_arrays(outputs, compiled.output_names, result.outputs or [])
+    if trace is not None:
+        work.write(trace, result.trace())
+    data = simulation_json(model.name, compiled.target.name, compiled.output_names, result)
+    if as_json:
+        session.show_json(data)
+    else:
+        session.show(simulation_text(data))
+
+
+@app.command()
+def check(
+    context: typer.Context,
+    model: ModelArgument,
+    target: TargetOption = DEFAULT_TARGET,
+    inputs: Annotated[Path | None, typer.Option("--inputs", metavar="F.npz", help="Inputs by name.")] = None,
+    seed: SeedOption = 0,
+    bind: BindOption = None,
+    precision: PrecisionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    r"""Compare a model's outputs with onnxruntime (its optimizer off), and say what runs where and why.
+
+    Exit status 1 if an operator is unsupported or an output differs.
+
+    \b
+    Examples:
+      opatlas check model.onnx
+      opatlas check model.onnx --target edge-npu --precision float16 --bind batch=2
+    r
+    """
+    from compiler.errors import UnsupportedOperator
+
+    session: Session = context.obj
+    try:
+        with session.working(f"checking {model.name}"):
+            data = work.check_model(model, target, inputs, work.bindings(bind), seed, precision)
+    except UnsupportedOperator as error:
+        session.err.print(Text(f"unsupported: {error}"))
+        raise typer.Exit(NO) from error
+    if as_json:
+        session.show_json(data)
+    else:
+        session.show(check_text(data))
+    if not all(output["agrees"] for output in data["outputs"]):
+        raise typer.Exit(NO)
+
+
+@app.command()
+def ops(
+    context: typer.Context,
+    framework: Annotated[Literal["ir", "onnx"], typer.Option(help="Operators of the IR, or of a framework.")] = "ir",
+    coverage: Annotated[
+        Path | None, typer.Option(metavar="RECORDS", help="Records of a run: adds its outcomes.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    r"""List the operators of the IR, or those of a framework with manifest, converter and coverage.
+
+    \b
+    Examples:
+      opatlas ops
+      opatlas ops --framework onnx --coverage build/coverage
+    r
+    """
+    session: Session = context.obj
+    rows = work.ir_operators() if framework == "ir" else work.framework_operators(framework, coverage)
+    if as_json:
+        session.show_json(rows)
+    else:
+        session.show(rows_table(rows))
+
+
+@app.command()
+def targets(
+    context: typer.Context,
+    explain: Annotated[str | None, typer.Option(metavar="TARGET", help="Every figure of one, with its source.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    r"""List the accelerators, or explain one.
+
+    \b
+    Examples:
+      opatlas targets
+      opatlas targets --explain edge-npu
+      opatlas targets --explain systolic-128x128-ws
+    r
+    """
+    from compiler import targets as known
+
+    session: Session = context.obj
+    if explain is not None:
+        found = known.load_target(explain)
+        if as_json:
+            session.show_json(json.loads(found.model_dump_json()))
+        else:
+            sys.stdout.write(known.explain(found))
+        return
+    rows = [work.target_row(name) for name in known.target_names()]
+    if as_json:
+        session.show_json(rows)
+    else:
+        session.show(rows_table(rows))
+
+
+# --- records
+
+
+@app.command()
+def report(
+    context: typer.Context,
+    records: Annotated[Path, typer.Argument(metavar="RECORDS", help="A records file, or the folder of a run.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the reports.")] = Path("build/coverage"),
+    against: Annotated[Path | None, typer.Option(metavar="OLDER", help="An older run to compare with.")] = None,
+    fail_on: Annotated[
+        Literal["nothing", "regression", "change"], typer.Option(help="What makes the exit status 1.")
+    ] = "nothing",
+    as_json: JsonOption = False,
+) -> None:
+    r"""Write the HTML, JSON, CSV and JUnit reports of a run and print its summary.
+
+    \b
+    Examples:
+      opatlas report build/coverage
+      opatlas report build/coverage/records.jsonl -o /tmp/report
+      opatlas report build/coverage --against older/records.jsonl --fail-on regression
+    r
+    """
+    from reports import write_reports
+    from reports.terminal import summary_text
+
+    session: Session = context.obj
+    with session.working("writing reports"):
+        summary = write_reports(records, output)
+    if as_json:
+        session.show_json(json.loads(summary.model_dump_json(by_alias=True)))
+    else:
+        session.show(summary_text(summary))
+        session.show(Text(f"written: {output / 'index.html'}"))
+    if against is not None:
+        _compare(session, against, records, fail_on, as_json=False, quiet=as_json)
+
+
+@app.command()
+def diff(
+    context: typer.Context,
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="Records of the older run.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="Records of the newer run.")],
+    fail_on: Annotated[
+        Literal["nothing", "regression", "change"], typer.Option(help="What makes the exit status 1.")
+    ] = "regression",
+    as_json: JsonOption = False,
+) -> None:
+    r"""Compare two runs: regressions, fixes, cycles, and what only the suite changed.
+
+    \b
+    Examples:
+      opatlas diff older/records.jsonl build/coverage/records.jsonl
+      opatlas diff older newer --fail-on change --json
+    """
+    _compare(context.obj, old, new, fail_on, as_json=as_json, quiet=False)
+
+
+def _compare(session: Session, old: Path, new: Path, fail_on: str, *, as_json: bool, quiet: bool) -> None:
+    from reports import diff as compare_runs
+    from reports.terminal import difference_text
+
+    difference = compare_runs(old, new)
+    if as_json:
+        session.show_json(json.loads(difference.model_dump_json()))
+    elif not quiet:
+        session.show(difference_text(difference))
+    changed = difference.is_regression or difference.suite_changes or difference.other_changes or difference.removed
+    if (fail_on == "regression" and difference.is_regression) or (fail_on == "change" and changed):
+        raise typer.Exit(NO)
+
+
+# --- start
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    """Return the classes of error that are the user's to mend: one line and exit status 2, never a traceback."""
+    from compiler.errors import OpatlasError
+    from opsets.errors import ManifestError
+    from reports.errors import ReportError
+
+    return (OpatlasError, ManifestError, ReportError, OSError, work.BadOption)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command and leave with its exit status."""
+    session = Session()
+    try:
+        app(args=None if arguments is None else list(arguments), obj=session, prog_name="opatlas")
+    except _refusals() as error:
+        _complain(session, str(error), error)
+        sys.exit(BAD_INPUT)
+    except Exception as error:  # noqa: BLE001 - the last resort: a fault of ours is a line as well
+        _complain(session, f"internal fault, {type(error).__name__}: {error} (--debug shows where)", error)
+        sys.exit(OWN_FAULT)
+
+
+def _complain(session: Session, message: str, error: Exception) -> None:
+    if session.debug:
+        traceback.print_exception(error)
+    sys.stderr.write("opatlas: error: " + " ".join(message.split()) + "\n")
+
+
+if __name__ == "__main__":
+    main()

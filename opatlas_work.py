@@ -1,0 +1,210 @@
+"""What the commands of `opatlas` do between reading options and printing: models, inputs, references, listings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from compiler.api import CompiledModel
+
+
+class BadOption(ValueError):
+    """A value of an option that can't be used; the message says what was found and what was expected."""
+
+
+def compile_model(
+    model: Path, target: str, *, precision: str | None = None, dump_dir: Path | None = None
+) -> CompiledModel:
+    """Compile a model file for a target."""
+    from compiler import api
+
+    return api.compile(model, target=target, options=api.Options(precision=precision, dump_dir=dump_dir))
+
+
+def bindings(pairs: Sequence[str] | None) -> dict[str, int]:
+    """Return `NAME=NUMBER` options as a dictionary; true and false count as 1 and 0."""
+    found: dict[str, int] = {}
+    for pair in pairs or ():
+        name, equals, number = pair.rpartition("=")
+        number = {"true": "1", "false": "0"}.get(number.lower(), number)
+        if not (name and equals and number.isdecimal()):
+            raise BadOption(f"found {pair!r}, expected NAME=NUMBER")
+        found[name] = int(number)
+    return found
+
+
+def write(path: Path, content: str | bytes) -> None:
+    """Write a file that appears whole or not at all."""
+    from reports.files import atomic_bytes, atomic_text
+
+    if isinstance(content, bytes):
+        with atomic_bytes(path) as stream:
+            stream.write(content)
+    else:
+        with atomic_text(path) as text_stream:
+            text_stream.write(content)
+
+
+def save_arrays(path: Path, names: Sequence[str], arrays: Sequence[Any]) -> None:
+    """Write arrays by name to an npz file."""
+    import numpy as np
+
+    from reports.files import atomic_bytes
+
+    with atomic_bytes(path) as stream:
+        np.savez(stream, **dict(zip(names, arrays, strict=True)))
+
+
+def read_inputs(compiled: CompiledModel, path: Path | None, bind: Mapping[str, int], seed: int) -> dict[str, Any]:
+    """Return inputs by name: those of an npz file, else seeded ones. Raises `InvalidInput` for a file that is none."""
+    from compiler.errors import InvalidInput
+
+    if path is None:
+        return seeded_inputs(compiled, bind, seed)
+    import numpy as np
+
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            return {name: found[name] for name in found.files}
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{path}: no readable npz file of plain arrays ({error})") from error
+
+
+def seeded_inputs(compiled: CompiledModel, bind: Mapping[str, int], seed: int) -> dict[str, Any]:
+    """Draw inputs: normal floats, and integers of 0 and 1, which index any table and are true and false."""
+    import numpy as np
+
+    from compiler.errors import InvalidInput
+    from compiler.ir import TensorType
+
+    random = np.random.default_rng(seed)
+    drawn: dict[str, Any] = {}
+    for name, value in zip(compiled.input_names, compiled.graph.inputs, strict=True):
+        if not isinstance(value.type, TensorType) or value.type.dims is None:
+            raise InvalidInput(
+                f"input '{name}' is {value.type}: values of that kind are not drawn, give --inputs F.npz"
+            )
+        shape = [bind.get(dim, 1) if isinstance(dim, str) else dim for dim in value.type.dims]
+        dtype = value.type.element.dtype
+        numbers = random.standard_normal(shape) if value.type.element.is_float else random.integers(0, 2, shape)
+        drawn[name] = np.asarray(numbers).astype(dtype)
+    return drawn
+
+
+def check_model(
+    model: Path, target: str, inputs: Path | None, bind: Mapping[str, int], seed: int, precision: str | None
+) -> dict[str, Any]:
+    """Run a model and its reference on the same inputs; return what `opatlas check` shows, as plain data."""
+    from dataclasses import asdict
+
+    from reports.agreement import compare_output
+    from reports.execution import host_operators_json
+
+    compiled = compile_model(model, target, precision=precision)
+    feeds = read_inputs(compiled, inputs, bind, seed)
+    result = compiled.simulate(feeds)
+    reference = run_onnxruntime(model, feeds)
+    outputs = [
+        asdict(compare_output(name, found, expected))
+        for name, found, expected in zip(compiled.output_names, result.outputs or (), reference, strict=True)
+    ]
+    return {
+        "schema": 1,
+        "model": model.name,
+        "target": compiled.target.name,
+        "placement": result.placement,
+        "outputs": outputs,
+        "host_operators": host_operators_json(result),
+    }
+
+
+def run_onnxruntime(model: Path, feeds: Mapping[str, Any]) -> list[Any]:
+    """Run the reference: one thread, and no optimizer, whose fusions are not always right."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    return list(session.run(None, dict(feeds)))
+
+
+def framework_operators(framework: str, coverage: Path | None) -> list[dict[str, Any]]:
+    """Return one row an operator version that the framework defines: manifest, converter, outcome of its cases."""
+    import opsets
+    from compiler.frontends.onnx.site import converter_for
+    from reports import read_records
+    from reports.matrix import build_matrix, worst
+
+    listed = {(item.operator, item.since_version) for file in opsets.load_manifests(framework) for item in file.items}
+    states: dict[tuple[str, int], set[Any]] = {}
+    for cell in build_matrix(read_records(coverage) if coverage is not None else ()).values():
+        states.setdefault((cell.key.operator, cell.key.since_version), set()).update(cell.outcomes)
+    rows = []
+    for operator, version in opsets.denominator(framework).pairs:
+        row = {
+            "operator": operator,
+            "version": version,
+            "manifest": "yes" if (operator, version) in listed else "no",
+            "converter": "yes" if converter_for("", operator, version) else "no",
+        }
+        coverage_row = {} if coverage is None else {"coverage": worst(states.get((operator, version), ())).value}
+        rows.append(row | coverage_row)
+    return rows
+
+
+def ir_operators() -> list[dict[str, Any]]:
+    """Return one row an operator of the IR."""
+    from compiler.ops import Composite, operators
+
+    return [
+        {
+            "operator": name,
+            "family": operator.family,
+            "kind": "composite" if isinstance(operator, Composite) else "primitive",
+            "operands": ", ".join(
+                f"{spec.name}{'?' if spec.optional else ''}{'...' if spec.variadic else ''}"
+                for spec in operator.operands
+            ),
+            "attributes": ", ".join(spec.name for spec in operator.attributes),
+        }
+        for name, operator in operators().items()
+    ]
+
+
+def target_row(name: str) -> dict[str, Any]:
+    """Return what `opatlas targets` shows of a target."""
+    from compiler.errors import InvalidTarget
+    from compiler.targets import load_target
+
+    try:
+        target = load_target(name)
+    except InvalidTarget:
+        return {
+            "target": name,
+            "description": "a family: put numbers for R and C",
+            "array": "",
+            "types": "",
+            "SRAM": "",
+        }
+    pairs = [(product.a.dtype.name, product.b.dtype.name) for product in target.matrix.products]
+    return {
+        "target": name,
+        "description": target.description,
+        "array": f"{target.matrix.rows}x{target.matrix.columns} {target.matrix.dataflow.value}",
+        "types": ", ".join(one for one, other in pairs if one == other),
+        "SRAM": f"{target.sram.bytes // 1024:,} KiB",
+    }
+
+
+def _emit_ir(compiled: CompiledModel, _bind: Mapping[str, int]) -> str:
+    from compiler.ir.printer import print_graph
+
+    return print_graph(compiled.graph)
+
+
+EMITTERS: Mapping[str, Callable[[CompiledModel, Mapping[str, int]], str | bytes]] = {"ir": _emit_ir}
+"""What `opatlas compile --emit` can write."""
