@@ -1,0 +1,1 @@
+"""Graph and target -> executable: placement, kernels read off structured loops, tiling, memory plan, schedule."""

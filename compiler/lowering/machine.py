@@ -1,0 +1,97 @@
+"""What lowering asks of a target: sizes, element types, and modelled cycles for choosing between tilings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, inf
+from typing import TYPE_CHECKING
+
+from compiler.ops.work import Apply, Arg, Expression
+from compiler.targets.schema import Dataflow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from compiler.ir import ElementType
+    from compiler.targets.schema import Target
+
+_BYTE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A target as lowering sees it. Cycles here only rank choices; the simulator's are the result."""
+
+    target: Target
+
+    @property
+    def rows(self) -> int:
+        """Rows of the matrix array."""
+        return self.target.matrix.rows
+
+    @property
+    def columns(self) -> int:
+        """Columns of the matrix array."""
+        return self.target.matrix.columns
+
+    @property
+    def sram_bytes(self) -> int:
+        """Size of the scratchpad."""
+        return self.target.sram.bytes
+
+    @property
+    def latency(self) -> int:
+        """Cycles of an empty DMA transfer."""
+        return self.target.dram.latency_cycles
+
+    @property
+    def bytes_per_cycle(self) -> float:
+        """DRAM bandwidth, at most a number that keeps costs finite."""
+        bandwidth = self.target.dram.bytes_per_cycle
+        return bandwidth if bandwidth != inf else 1e12
+
+    def computes(self, element: ElementType) -> bool:
+        """Whether the vector unit takes tensors of this type (those of whole bytes)."""
+        return element.bits >= _BYTE and self.target.supports(element)
+
+    def may_compute(self, element: ElementType) -> bool:
+        """Whether the vector unit takes this type at least inside a program."""
+        return element.bits >= _BYTE and element in self.target.vector.allowed
+
+    def accumulator(self, a: ElementType, b: ElementType) -> ElementType | None:
+        """The type in which the matrix array sums products of these, or None."""
+        product = self.target.matrix.product(a, b)
+        return None if product is None else product.accumulator
+
+    def matrix_cycles(self, m: int, n: int, k: int) -> float:
+        """Stall-free cycles of one product on the array, by the closed form of its dataflow."""
+        rows, columns = self.rows, self.columns
+        folds = {
+            Dataflow.OUTPUT_STATIONARY: (m, n, k + rows + columns - 2),
+            Dataflow.WEIGHT_STATIONARY: (k, n, m + 2 * rows + columns - 2),
+            Dataflow.INPUT_STATIONARY: (k, m, n + 2 * rows + columns - 2),
+        }
+        down, across, each = folds[self.target.matrix.dataflow]
+        return ceil(down / rows) * ceil(across / columns) * each
+
+    def vector_cycles(self, points: int, functions: int = 1) -> float:
+        """Cycles of a body of so many simple functions at so many points."""
+        unit = self.target.vector
+        return unit.cycles.start + ceil(points / unit.lanes) * functions * unit.cycles.simple
+
+
+def elements_of(expression: Expression) -> Iterator[ElementType]:
+    """The element types that a body computes in (arguments included)."""
+    yield expression.element
+    if isinstance(expression, Apply):
+        for operand in expression.operands:
+            yield from elements_of(operand)
+
+
+def arguments_of(expression: Expression) -> Iterator[int]:
+    """Numbers of the arguments that a body reads."""
+    if isinstance(expression, Arg):
+        yield expression.index
+    elif isinstance(expression, Apply):
+        for operand in expression.operands:
+            yield from arguments_of(operand)

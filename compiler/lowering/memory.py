@@ -1,0 +1,111 @@
+"""Address spaces and the order that shared bytes demand.
+
+:class:`Space` hands out addresses; :class:`Hazards` finds the waits. Because every wait is derived from the byte ranges
+that instructions touch, addresses may be reused freely: an early reuse costs time, never correctness.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from compiler.lowering.tiling import aligned
+from compiler.program.instructions import Wait
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from compiler.program.instructions import Engine, Memory, Operand
+
+
+class Space:
+    """First-fit addresses in a memory of ``capacity`` bytes (None: no limit). ``peak`` is the highest end so far."""
+
+    def __init__(self, capacity: int | None) -> None:
+        self._capacity = capacity
+        self._taken: list[tuple[int, int]] = []
+        self.peak = 0
+
+    def allocate(self, size: int) -> int | None:
+        """The lowest free address with room for ``size`` bytes, or None."""
+        size = max(aligned(size), 1)
+        start = 0
+        for low, high in self._taken:
+            if low - start >= size:
+                break
+            start = max(start, high)
+        if self._capacity is not None and start + size > self._capacity:
+            return None
+        insort(self._taken, (start, start + size))
+        self.peak = max(self.peak, start + size)
+        return start
+
+    def free(self, start: int) -> None:
+        """Give back the allocation that starts there."""
+        self._taken = [taken for taken in self._taken if taken[0] != start]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Bytes low..high-1 of a memory."""
+
+    memory: Memory
+    low: int
+    high: int
+
+
+def span_of(operand: Operand, extents: Sequence[int]) -> Span:
+    """The bytes between the first and the last that an operand can touch."""
+    region = operand.region
+    low = high = region.address.base
+    reaches = [stride * (extent - 1) for stride, extent in zip(region.strides, extents, strict=True)]
+    reaches += [lookup.stride * (lookup.extent - 1) for lookup in operand.lookups]
+    for reach in reaches:
+        low += min(reach, 0)
+        high += max(reach, 0)
+    return Span(region.memory, low, high + max(region.element.bits // 8, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Touch:
+    span: Span
+    engine: Engine
+    id: int
+    writes: bool
+
+
+class Hazards:
+    """Remembers who touched which bytes, and tells what a new instruction must wait for."""
+
+    def __init__(self) -> None:
+        self._touched: dict[Memory, list[_Touch]] = {}
+
+    def order(self, number: int, engine: Engine, reads: Iterable[Span], writes: Iterable[Span]) -> tuple[Wait, ...]:
+        """Waits of instruction ``number``: for each other engine the last instruction whose bytes conflict.
+
+        Engines work in order, so waiting for the last one covers those before it.
+        """
+        latest: dict[Engine, int] = {}
+        spans = [(span, False) for span in reads] + [(span, True) for span in writes]
+        for span, is_write in spans:
+            for touch in self._touched.get(span.memory, ()):
+                if touch.engine is engine or not (is_write or touch.writes):
+                    continue
+                if touch.span.low < span.high and span.low < touch.span.high:
+                    latest[touch.engine] = max(latest.get(touch.engine, -1), touch.id)
+        for span, is_write in spans:
+            self._record(_Touch(span, engine, number, is_write))
+        return tuple(Wait(on) for on in sorted(latest.values()))
+
+    def _record(self, new: _Touch) -> None:
+        """Later conflicts with bytes that ``new`` overwrites are conflicts with ``new``, which has waited for them."""
+        kept = [old for old in self._touched.get(new.span.memory, ()) if not _covers(new, old)]
+        kept.append(new)
+        self._touched[new.span.memory] = kept
+
+
+def _covers(new: _Touch, old: _Touch) -> bool:
+    if not (new.span.low <= old.span.low and old.span.high <= new.span.high) or old.id == new.id:
+        return False
+    return new.writes or (not old.writes and old.engine is new.engine)
