@@ -94,3 +94,20 @@ class TimingNeedsData(OpatlasError):
         super().__init__(f"timing needs the value of {value} (at {location}): bind it, or give inputs")
         self.value = value
         self.location = location
+
+
+class ValueNeeded(UnsupportedOperator):
+    """A form of an operator that only data decides, such as the axes of a reduction that are computed while it runs.
+
+    ``value`` names the model's value; the model can be read where that value is given.
+    """
+
+    def __init__(
+        self, domain: str, name: str, version: int | None, reason: str, *, node: str = "", value: str = ""
+    ) -> None:
+        super().__init__(domain, name, version, reason, node=node)
+        self.value = value
+
+
+class RewriteCycle(OpatlasError):
+    """Rewrite rules that never come to an end; the message names those that alternate."""

@@ -76,7 +76,7 @@ class Constant:
         if self._array.dtype.hasobject:
             return blake2b(repr(self._array.tolist()).encode(), digest_size=_DIGEST_BYTES).digest()
         data = np.ascontiguousarray(self._array)
-        return blake2b(memoryview(data.reshape(-1).view(np.uint8)), digest_size=_DIGEST_BYTES).digest()
+        return blake2b(data.reshape(-1).view(np.uint8).data, digest_size=_DIGEST_BYTES).digest()
 
     @property
     def key(self) -> Hashable:

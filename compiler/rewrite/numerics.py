@@ -1,0 +1,96 @@
+"""What a rewrite may do to the numbers: four classes, each with the check that holds a result to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from compiler.ir import Array
+
+
+class Change(Enum):
+    """How results may differ."""
+
+    EXACT = "exact"
+    """Not at all: the same bits, save that any NaN stands for any other."""
+    ULP = "ulp"
+    """By some units in the last place of the result."""
+    REASSOCIATE = "reassociate"
+    """By the rounding of the same real sum taken in another order or with factors moved."""
+    QUANTIZE = "quantize"
+    """By one step of a quantized result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Numerics:
+    """A class of change, with the number of units in the last place for ULP."""
+
+    change: Change
+    ulps: float = 0.0
+
+    def holds(self, before: Array, after: Array) -> bool:
+        """Whether ``after`` is an allowed replacement of ``before``: type, shape, special values, finite error."""
+        if before.dtype != after.dtype or before.shape != after.shape:
+            return False
+        if before.dtype.kind in "iub" or before.dtype.hasobject or self.change is Change.EXACT:
+            step = 1 if self.change is Change.QUANTIZE and before.dtype.kind in "iu" else 0
+            return _equal(before, after) if step == 0 else _within(before, after, step)
+        wide_before, wide_after = _wide(before), _wide(after)
+        finite = np.isfinite(wide_before) & np.isfinite(wide_after)
+        special = ~finite
+        if not np.array_equal(wide_before[special], wide_after[special], equal_nan=True):
+            return False
+        return bool(np.all(np.abs(wide_before - wide_after)[finite] <= self._bound(before, wide_before, finite)))
+
+    def _bound(self, before: Array, wide: Array, finite: Array) -> Any:  # noqa: ANN401 - array or scalar
+        info = _finfo(before.dtype)
+        magnitude = np.maximum(np.abs(wide[finite]), float(info.smallest_normal))
+        if self.change is Change.ULP:
+            return self.ulps * 2.0 ** np.floor(np.log2(magnitude)) * float(info.eps)
+        # Another order of a sum can move the error of its greatest term into any element of the result.
+        return _REASSOCIATE_ULPS * float(info.eps) * float(magnitude.max(initial=0.0))
+
+    def __str__(self) -> str:
+        return f"ulp({self.ulps:g})" if self.change is Change.ULP else self.change.value
+
+
+_REASSOCIATE_ULPS: Final = 256.0
+EXACT: Final = Numerics(Change.EXACT)
+REASSOCIATE: Final = Numerics(Change.REASSOCIATE)
+QUANTIZE: Final = Numerics(Change.QUANTIZE)
+
+
+def ulp(count: float) -> Numerics:
+    """Up to ``count`` units in the last place."""
+    return Numerics(Change.ULP, count)
+
+
+def _finfo(dtype: np.dtype[Any]) -> Any:  # noqa: ANN401 - numpy's and ml_dtypes' have no common base
+    if dtype.kind in "fc":
+        return np.finfo(dtype)
+    import ml_dtypes
+
+    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+
+
+def _wide(array: Array) -> Array:
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def _equal(before: Array, after: Array) -> bool:
+    if before.dtype.hasobject or before.dtype.kind in "iub":
+        return bool(np.array_equal(before, after))
+    a, b = np.ascontiguousarray(before).reshape(-1), np.ascontiguousarray(after).reshape(-1)
+    if a.dtype.kind == "c":
+        part = np.dtype(f"f{a.dtype.itemsize // 2}")
+        a, b = a.view(part), b.view(part)
+    bits = f"u{a.dtype.itemsize}"
+    return bool(np.all((a.view(bits) == b.view(bits)) | (np.isnan(a) & np.isnan(b))))
+
+
+def _within(before: Array, after: Array, step: int) -> bool:
+    return bool(np.all(np.abs(before.astype(np.int64) - after.astype(np.int64)) <= step))
