@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
@@ -37,7 +37,8 @@ class CaseInfo:
 class LoadedCase:
     """A case ready to run: the model, its inputs in order, the class that judges it, and what oracles may use.
 
-    `must_fail` cases have a broken model: right is a refusal with a named diagnosis.
+    `must_fail` cases have a broken model: right is a refusal with a named diagnosis. `files` is the folder
+    of a case that is about files, `model.onnx` the one to open.
     """
 
     model: ModelProto
@@ -48,6 +49,7 @@ class LoadedCase:
     ruling: str | None = None
     rule: str | None = None
     must_fail: bool = False
+    files: Mapping[str, bytes] | None = None
 
 
 class Suite(Protocol):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,14 +29,15 @@ _PACKED = frozenset(
 """ONNX element types of fewer than 8 bits."""
 
 
-def open_session(model: ModelProto, *, optimize: bool) -> Any:  # noqa: ANN401 - onnxruntime ships no annotations
+def open_session(model: ModelProto | Path, *, optimize: bool) -> Any:  # noqa: ANN401 - onnxruntime ships no annotations
     """Return an `InferenceSession` on the CPU with one thread. Errors of onnxruntime pass through."""
     options = onnxruntime.SessionOptions()
     levels = onnxruntime.GraphOptimizationLevel
     options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimize else levels.ORT_DISABLE_ALL
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
-    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    source = str(model) if isinstance(model, Path) else model.SerializeToString()
+    return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 
 
 def graph_inputs(model: ModelProto) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import version
 
 import numpy as np
@@ -41,7 +42,7 @@ class OnnxReference:
     def explain(self, error: Exception, stage: Stage) -> CaseFailure:
         found = explain_generic(error, stage)
         refused = any(text in str(error) for text in _REFUSALS)
-        return CaseFailure(Outcome.UNSUPPORTED if refused else found.outcome, stage, found.diagnosis, found.reason)
+        return replace(found, outcome=Outcome.UNSUPPORTED) if refused else found
 
     def versions(self) -> dict[str, str]:
         return {"onnx": version("onnx")}

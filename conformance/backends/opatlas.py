@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from reports.record import HostOperator, Outcome, Placement, Stage
 
 
 class _Simulated:
-    def __init__(self, model: ModelProto, target: str) -> None:
+    def __init__(self, model: ModelProto | Path, target: str) -> None:
         self._compiled: Any = api.compile(model, target=target)
         self.report = Report()
 
@@ -58,9 +60,13 @@ class Opatlas:
     def compile(self, model: ModelProto) -> _Simulated:
         return _Simulated(model, self._target)
 
+    def compile_file(self, path: Path) -> _Simulated:
+        """Open a model file."""
+        return _Simulated(path, self._target)
+
     def explain(self, error: Exception, stage: Stage) -> CaseFailure:
         if not isinstance(error, OpatlasError):
-            return explain_generic(error, stage)
+            return replace(explain_generic(error, stage), outcome=Outcome.ERROR, named=False)
         reached = Stage(error.stage) if error.stage is not None else stage
         return CaseFailure(Outcome.UNSUPPORTED, reached, error.diagnosis, error.message)
 

@@ -39,16 +39,23 @@ class Program(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CaseFailure:
-    """What an exception of a backend means: its outcome, the stage it was at, its diagnosis and a line of reason."""
+    """What an exception of a backend means: its outcome, the stage it was at, its diagnosis and a line of reason.
+
+    `named`: its class is one of the backend's own diagnoses, not a stray exception.
+    """
 
     outcome: Outcome
     stage: Stage
     diagnosis: str
     reason: str
+    named: bool = True
 
 
 class BackendUnderTest(Protocol):
-    """A compiler. `shares` names the oracles that are the same code and therefore have no vote about it."""
+    """A compiler. `shares` names the oracles that are the same code and therefore have no vote about it.
+
+    It may also have `compile_file(path) -> Program`; cases that are about files are `not_run` without.
+    """
 
     name: str
     shares: frozenset[str]

@@ -111,4 +111,5 @@ def explain_generic(error: Exception, stage: Stage) -> CaseFailure:
         stage,
         type(error).__name__,
         (lines[0] if lines else type(error).__name__)[:300],
+        named=type(error).__module__ != "builtins" or refused,
     )

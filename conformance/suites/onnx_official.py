@@ -24,6 +24,10 @@ from conformance.errors import Unavailable
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 """Kinds of tests that have data. (`real` has the light models without weights: see the suite `models`.)"""
 
+_RANDOM = frozenset(
+    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
+
 
 class OnnxOfficial:
     """Test cases of the installed onnx package, by kind and name."""
@@ -51,7 +55,7 @@ class OnnxOfficial:
         return LoadedCase(
             model=model,
             inputs=inputs,
-            tolerance=f"onnx_rule({test.rtol:g}, {test.atol:g})",
+            tolerance="shape_only" if _is_random(name, model) else f"onnx_rule({test.rtol:g}, {test.atol:g})",
             expected=outputs,
             ruling="expected",
             rule="expected: the values that ONNX publishes with the test",
@@ -76,6 +80,12 @@ def _model(test: Any) -> ModelProto:  # noqa: ANN401 - onnx's TestCase is not an
         model: ModelProto = test.model
         return model
     return onnx.load(Path(test.model_dir) / "model.onnx")
+
+
+def _is_random(name: str, model: ModelProto) -> bool:
+    """Return whether the values are drawn at random: no implementation can give those that ONNX once drew."""
+    drops = name.startswith("test_training_dropout") and "zero_ratio" not in name
+    return drops or any(node.op_type in _RANDOM for node in model.graph.node)
 
 
 def _describe(kind: str, name: str, test: Any, suite: str) -> CaseInfo:  # noqa: ANN401
