@@ -69,8 +69,8 @@ def names_of(item: Item, case: Case) -> dict[str, object]:
         names[item.dtype_parameter] = case.dtype
     shapes = dict(case.shapes)
     names["first"] = next(iter(shapes.values()), None)
-    for formal in item.signature.inputs:
-        if formal.variadic:
+    for formal in item.inputs:
+        if formal.variadic or formal.kind == "sequence":
             names[formal.name] = [dims for name, dims in case.shapes if _stem(name) == formal.name]
         elif formal.name in shapes:
             names[formal.name] = shapes[formal.name]
@@ -131,9 +131,9 @@ class _Plan:
         self.item = item
         self.where = f"{item.source}: {item.operator}-{item.since_version}"
         self.settings = item.settings
-        self.drawn = [formal for formal in item.signature.inputs if formal.name not in self.settings]
-        self.by_value = len(item.signature.inputs) - len(self.drawn)
-        self.variadic = {formal.name for formal in self.drawn if formal.variadic}
+        self.drawn = [formal for formal in item.inputs if formal.name not in self.settings]
+        self.by_value = len(item.inputs) - len(self.drawn)
+        self.variadic = {formal.name for formal in self.drawn if formal.variadic or formal.kind == "sequence"}
         self.rows = [self._row(row) for row in item.entry.shapes]
         self.sets = [{name: _freeze(value) for name, value in one.items()} for one in item.entry.sets]
         self.attribute_defaults = {name: one.default for name, one in item.signature.attributes.items()}
@@ -186,7 +186,7 @@ class _Plan:
     def _type_axes(self) -> list[Axis]:
         item, entry = self.item, self.item.entry
         primary = item.dtype_parameter
-        used = {formal.type_name for formal in item.signature.inputs if self._ever_present(formal)}
+        used = {formal.type_name for formal in item.inputs if self._ever_present(formal)}
         used |= entry.types.keys() | {primary}
         axes = []
         if primary is None:

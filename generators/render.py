@@ -50,6 +50,7 @@ class Output:
     name: str
     proto: str
     dims: str
+    kind: str
 
 
 def render(case: Case) -> str:
@@ -175,6 +176,8 @@ def _case_source(case: Case) -> str:
         "numpy": numpy_source,
         "settings": case.settings,
         "types": _types(case, item),
+        "sequences": _sequences(case, item),
+        "optionals": [formal.name for formal in item.signature.inputs if formal.kind == "optional"],
     }
     return _environment().get_template(f"{item.entry.template}.jinja").render(context)
 
@@ -190,8 +193,8 @@ def _formals(case: Case, item: Item) -> Iterable[tuple[str, Parameter]]:
     """(name, formal) of the inputs given, in the order of the signature."""
     shapes = dict(case.shapes)
     values = dict(case.values)
-    for formal in item.signature.inputs:
-        if formal.variadic and formal.name not in values:
+    for formal in item.inputs:
+        if (formal.variadic or formal.kind == "sequence") and formal.name not in values:
             yield from ((name, formal) for name in shapes if name.rpartition("_")[0] == formal.name)
         elif values.get(formal.name, shapes.get(formal.name)) is not None:
             yield formal.name, formal
@@ -289,9 +292,10 @@ def _outputs(case: Case, item: Item, names: dict[str, object]) -> Iterable[Outpu
             formals.append((formal.name, formal))
     for name, formal in formals[: case.outputs]:
         element = _output_element(item, formal, types, names)
-        dims = item.entry.output_shapes.get(formal.name)
-        shown = "None" if dims is None else repr([_symbol(name, at, dim) for at, dim in enumerate(parse_cached(dims)(names))])
-        yield Output(f"{name}_out" if name in taken else name, proto_name(element), shown)
+        text = item.entry.output_shapes.get(name) or item.entry.output_shapes.get(formal.name)
+        dims = None if text is None else parse_cached(text)(names)
+        shown = "None" if dims is None else repr([_symbol(name, at, dim) for at, dim in enumerate(dims)])
+        yield Output(f"{name}_out" if name in taken else name, proto_name(element), shown, formal.kind)
 
 
 def _symbol(name: str, axis: int, dim: int | None) -> int | str:
@@ -314,13 +318,25 @@ def _node_inputs(case: Case, item: Item, given: set[str]) -> list[str]:
     names: list[str] = []
     shapes = dict(case.shapes)
     for formal in item.signature.inputs:
-        if formal.variadic:
+        if formal.kind == "sequence":
+            names.append(formal.name)
+        elif formal.variadic:
             names += [name for name in shapes if name.rpartition("_")[0] == formal.name]
         else:
             names.append(formal.name if formal.name in given else "")
     while names and not names[-1]:
         names.pop()
     return names
+
+
+def _sequences(case: Case, item: Item) -> dict[str, list[str]]:
+    """Sequence inputs of the node, with the graph inputs that they are made of."""
+    names = [name for name, _ in case.shapes]
+    return {
+        formal.name: [name for name in names if name.rpartition("_")[0] == formal.name]
+        for formal in item.signature.inputs
+        if formal.kind == "sequence"
+    }
 
 
 def _attributes(case: Case, item: Item) -> list[tuple[str, str]]:

@@ -49,11 +49,6 @@ def element_of(onnx_type: str) -> str | None:
     return _ONNX_SPELLING.get(found[1], found[1])
 
 
-def is_tensor(onnx_type: str) -> bool:
-    """Whether a type string means a plain tensor, not a sequence, an optional or a map."""
-    return onnx_type.startswith("tensor(")
-
-
 def proto_name(element: str) -> str:
     """Name of the member of ``onnx.TensorProto.DataType`` for an element name."""
     return _PROTO_SPELLING.get(element, element.upper())

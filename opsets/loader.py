@@ -15,7 +15,7 @@ from opsets.elements import GROUP_OF
 from opsets.errors import ManifestError
 from opsets.expressions import parse
 from opsets.manifest import Entry, File, Overrides
-from opsets.signature import Signature, newest_opset, onnx_versions
+from opsets.signature import Parameter, Signature, newest_opset, onnx_versions
 from opsets.tolerance import Tolerance, parse_tolerance
 
 ROOT = Path(__file__).parent
@@ -47,6 +47,12 @@ class Item:
         fixed = {*self.signature.attributes, *entry.parameters, *entry.by_value, *names}
         rows = [row for row in entry.shapes if isinstance(row, dict)]
         return tuple(dict.fromkeys([*names, *(name for row in rows for name in row if name in fixed)]))
+
+    @property
+    def inputs(self) -> tuple[Parameter, ...]:
+        """The node's inputs and those of the graph beside them."""
+        extra = (Parameter(name, type_name, (), "tensor", True, False) for name, type_name in self.entry.extra.items())
+        return (*self.signature.inputs, *extra)
 
     @property
     def dtype_parameter(self) -> str | None:
@@ -132,7 +138,7 @@ def _versions(
                 body = _merge(body, base["versions"][text])
         entry = document.check(Entry, body, where)
         _check_names(document, where, entry, signature, known)
-        names = frozenset({*known, *entry.parameters, *signature.types, "version", "outputs", "element", "first"})
+        names = frozenset({*known, *entry.parameters, *entry.extra, *signature.types, "version", "outputs", "element", "first"})
         _check_expressions(document, where, entry, names)
         yield Item(
             framework=file.framework,
@@ -159,7 +165,7 @@ def _check_names(
 ) -> None:
     """Refuse names that no version of the operator has; those of other versions only are left out by :func:`_fit`."""
     inputs = {formal.name for formal in signature.inputs}
-    settable = known | set(entry.parameters)
+    settable = known | {*entry.parameters, *entry.extra}
     used: list[tuple[tuple[str | int, ...], str]] = [(("grid", key), key) for key in entry.grid]
     used += [(("sets", at, key), key) for at, one in enumerate(entry.sets) for key in one]
     used += [(("shapes", at, key), key) for at, row in enumerate(entry.shapes) if isinstance(row, dict) for key in row]
@@ -202,7 +208,7 @@ def _check_required(document: _Document, where: tuple[str, str], entry: Entry, s
 
 def _fit(entry: Entry, signature: Signature) -> Entry:
     """The entry without what this version does not have."""
-    keep = {formal.name for formal in signature.inputs} | signature.attributes.keys() | set(entry.parameters)
+    keep = {formal.name for formal in signature.inputs} | signature.attributes.keys() | {*entry.parameters, *entry.extra}
 
     def kept(table: dict[str, Any]) -> dict[str, Any]:
         return {key: value for key, value in table.items() if key in keep}

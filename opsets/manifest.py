@@ -94,6 +94,7 @@ class Entry(_Strict):
     grid: dict[str, list[Value]] = Field(default={}, description="values of attributes, inputs by value, and parameters")
     sets: list[dict[str, Value]] = Field(default=[], description="values that only make sense together")
     by_value: list[str] = Field(default=[], description="inputs that shape rows give by value; those of grid and sets are")
+    extra: dict[str, str] = Field(default={}, description="graph inputs beside the node's, for bodies: name to type")
     parameters: list[str] = Field(default=[], description="names that are neither attribute nor input")
     inputs: dict[str, Draw] = Field(default={})
     where: list[Expression] = Field(default=[], description="what must hold of a case")

@@ -7,17 +7,20 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from opsets.elements import element_of, is_tensor, rank_of
+from opsets.elements import element_of, rank_of
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A formal input or output. ``type_name`` is a type parameter of the signature or None where ``elements`` is fixed."""
+    """A formal input or output. ``type_name`` is a type parameter of the signature or None where ``elements`` is fixed.
+
+    ``kind`` is ``tensor`` where a plain tensor is allowed, else ``sequence`` or ``optional``.
+    """
 
     name: str
     type_name: str | None
     elements: tuple[str, ...]
-    tensor: bool
+    kind: str
     optional: bool
     variadic: bool
 
@@ -99,10 +102,16 @@ def _parameter(formal: Any, types: Mapping[str, tuple[str, ...]]) -> Parameter: 
         name=formal.name,
         type_name=formal.type_str if formal.type_str in types else None,
         elements=_elements(formal.types),
-        tensor=any(is_tensor(text) for text in formal.types),
+        kind=_kind(formal.types),
         optional=formal.option.name == "Optional",
         variadic=formal.option.name == "Variadic",
     )
+
+
+def _kind(type_strings: Any) -> str:  # noqa: ANN401
+    if any(text.startswith("tensor(") for text in type_strings):
+        return "tensor"
+    return "sequence" if any(text.startswith("seq(") for text in type_strings) else "optional"
 
 
 def _attribute(item: Any) -> Attribute:  # noqa: ANN401
