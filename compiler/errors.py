@@ -111,3 +111,7 @@ class ValueNeeded(UnsupportedOperator):
 
 class RewriteCycle(OpatlasError):
     """Rewrite rules that never come to an end; the message names those that alternate."""
+
+
+class ExportError(OpatlasError):
+    """An operation, a type or an operator set that a file format of another tool has no form for."""

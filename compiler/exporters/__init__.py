@@ -1,0 +1,1 @@
+"""The graph IR to files of other tools, one folder a format."""

@@ -1,0 +1,1 @@
+"""Framework models to the graph IR, one folder a framework."""

@@ -1,0 +1,108 @@
+"""Values made from attributes, shapes or nothing: Constant, ConstantOfShape, Range, Shape, Size, EyeLike, Dropout."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from compiler.frontends.onnx.converters.common import as_int64, cast, shape_of
+from compiler.frontends.onnx.site import Results, Site, converts
+from compiler.frontends.onnx.types import element_from
+from compiler.ir import BOOL, Value
+from compiler.ops.creation import EyeLike, Fill, Range
+from compiler.ops.shape import ShapeOf, SizeOf
+
+_SCALARS: Final = {
+    "value_float": np.float32,
+    "value_floats": np.float32,
+    "value_int": np.int64,
+    "value_ints": np.int64,
+    "value_string": np.object_,
+    "value_strings": np.object_,
+}
+
+
+@converts("Constant")
+def constant(site: Site) -> Value:
+    """Exactly one of the value attributes."""
+    given = [name for name in ("value", "sparse_value", *_SCALARS) if site.attribute(name) is not None]
+    if len(given) != 1:
+        site.invalid(f"it has {len(given)} values; expected exactly one")
+    value = site.attribute(given[0])
+    return site.b.constant(np.array(value, _SCALARS[given[0]]) if given[0] in _SCALARS else value)
+
+
+@converts("ConstantOfShape")
+def constant_of_shape(site: Site) -> Value:
+    """A tensor of one value, float32 zero by default."""
+    value = site.attribute("value")
+    data = np.zeros(1, np.float32) if value is None else value.array
+    if data.size != 1:
+        site.invalid(f"attribute 'value' has {data.size} elements; expected one")
+    return site.b(Fill, as_int64(site, site.input(0)), site.b.constant(data.reshape(())))
+
+
+@converts("Range")
+def range_(site: Site) -> Value:
+    """Numbers from start to limit."""
+    return site.b(Range, site.folded(site.input(0)), site.folded(site.input(1)), site.folded(site.input(2)))
+
+
+@converts("Shape")
+def shape(site: Site) -> Value:
+    """The sizes, or since version 15 a part of them."""
+    x = site.input(0)
+    start, end = site.attribute("start") or 0, site.attribute("end")
+    if x.tensor.dims is None:
+        if end is None and not start:
+            return site.b(ShapeOf, x)
+        site.refuse("a part of the sizes of a tensor of unknown rank")
+    rank = len(x.tensor.dims)
+    stop = rank if end is None else end
+    first, last = (min(max(place + rank if place < 0 else place, 0), rank) for place in (start, stop))
+    return site.b(ShapeOf, x, start=first, end=max(first, last))
+
+
+@converts("Size")
+def size(site: Site) -> Value:
+    """The number of elements."""
+    return site.b(SizeOf, site.input(0))
+
+
+@converts("EyeLike")
+def eye_like(site: Site) -> Value:
+    """Ones on a diagonal."""
+    number = site.attribute("dtype")
+    element = site.tensor(0).element if number is None else element_from(number, f"node '{site.node}'")
+    return site.b(EyeLike, site.input(0), element=element, k=site.attribute("k"))
+
+
+def _all_kept(site: Site) -> Value:
+    return site.b(Fill, shape_of(site, site.input(0)), site.scalar(1, BOOL))
+
+
+@converts("Dropout", until=6)
+def dropout_with_mode(site: Site) -> Results:
+    """Attribute ``is_test`` says whether anything is dropped."""
+    if not site.attribute("is_test") and site.attribute("ratio") != 0:
+        site.refuse("training mode draws random numbers", "is_test")
+    return [site.input(0), None]
+
+
+@converts("Dropout", since=7, until=11)
+def dropout_in_inference(site: Site) -> Results:
+    """Nothing is dropped."""
+    if not site.wants(1):
+        return [site.input(0), None]
+    return [site.input(0), _all_kept(site) if site.version >= 10 else cast(site, _all_kept(site), site.tensor(0).element)]
+
+
+@converts("Dropout", since=12)
+def dropout(site: Site) -> Results:
+    """Nothing is dropped unless input ``training_mode`` is true and the ratio is not 0."""
+    if site.has(2) and bool(site.needed(2).any()):
+        ratio = float(site.needed(1).reshape(())) if site.has(1) else 0.5
+        if ratio:
+            site.refuse("training mode draws random numbers")
+    return [site.input(0), _all_kept(site) if site.wants(1) else None]

@@ -1,0 +1,54 @@
+"""Padding: widths are an attribute at first, an input later, for chosen axes since version 18."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compiler.frontends.onnx.converters.common import as_int64, concat, reshape, squeeze
+from compiler.frontends.onnx.site import Site, converts
+from compiler.ir import Value
+from compiler.ops.indexing import Gather
+from compiler.ops.movement import Pad
+
+_MODES = {"constant": "constant", "reflect": "reflect", "edge": "edge", "wrap": "wrap"}
+
+
+def _padded(site: Site, pads: Value, fill: Value | None) -> Value:
+    mode = site.attribute("mode")
+    if mode not in _MODES or (mode == "wrap" and site.version < 19):
+        site.invalid(f"attribute 'mode' is '{mode}'; expected constant, reflect or edge (or wrap since version 19)")
+    return site.b(Pad, site.input(0), pads, fill, mode=_MODES[mode])
+
+
+@converts("Pad", until=10)
+def pad_by_attributes(site: Site) -> Value:
+    """Widths and the fill value are attributes; the first version spells the widths 'paddings'."""
+    widths = site.attribute("paddings" if site.version < 2 else "pads")
+    rank = site.rank(site.input(0))
+    if len(widths) != 2 * rank:
+        site.invalid(f"{len(widths)} pads for rank {rank}; expected {2 * rank}")
+    return _padded(site, site.integers(*widths), site.scalar_like(site.attribute("value"), site.input(0)))
+
+
+@converts("Pad", since=11)
+def pad(site: Site) -> Value:
+    """Widths, the fill value and, since version 18, the axes are inputs."""
+    pads = as_int64(site, site.input(1))
+    if pads.tensor.dims is not None and len(pads.tensor.dims) == 2:
+        pads = reshape(site, pads, (-1,))
+    fill = site.optional(2)
+    if fill is not None and fill.tensor.dims != ():
+        fill = squeeze(site, fill, (0,)) if fill.tensor.dims == (1,) else fill
+    if site.has(3):
+        pads = _for_all_axes(site, pads)
+    return _padded(site, pads, fill)
+
+
+def _for_all_axes(site: Site, pads: Value) -> Value:
+    """Widths for every axis from those for chosen axes: zero elsewhere."""
+    rank = site.rank(site.input(0))
+    axes = site.axes(site.needed_integers(3), rank)
+    places = np.zeros(2 * rank, np.int64)
+    for position, axis in enumerate(axes, 1):
+        places[axis], places[rank + axis] = position, len(axes) + position
+    return site.folded(site.b(Gather, concat(site, [site.integers(0), pads]), site.b.constant(places), axis=0))

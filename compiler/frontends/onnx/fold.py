@@ -1,0 +1,106 @@
+"""What constants decide while a model is read: shape arithmetic, mostly.
+
+This is not the folding pass: it only answers questions of converters, and changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from compiler.errors import OpatlasError
+from compiler.ir import Array, Op, TensorType, Value, known_value
+from compiler.ops import Operator
+from compiler.ops.shape import ShapeOf, SizeOf
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from compiler.ir import Graph
+
+_LIMIT: Final = 65536
+"""Elements beyond which a value is no shape arithmetic any more."""
+
+
+def _no_regions(_graph: Graph, _arguments: Sequence[object]) -> list[object]:
+    raise AssertionError("operations with regions are not folded here")
+
+
+class Folder:
+    """Evaluates small constant expressions, each value once."""
+
+    __slots__ = ("_found",)
+
+    def __init__(self) -> None:
+        self._found: dict[Value, Array | None] = {}
+
+    def known(self, value: Value) -> Array | None:
+        """The value's data, or None where it is not decided, too large, or has no meaning."""
+        constant = known_value(value)
+        if constant is not None:
+            return constant
+        stack = [value]
+        while stack:
+            current = stack[-1]
+            if current in self._found:
+                stack.pop()
+                continue
+            waiting = [operand for operand in _needed(current) if operand not in self._found and known_value(operand) is None]
+            if waiting and not _undecided(current):
+                stack.extend(waiting)
+                continue
+            self._settle(current)
+            stack.pop()
+        return self._found[value]
+
+    def _settle(self, value: Value) -> None:
+        op = value.op
+        if op is None or _undecided(value):
+            self._found[value] = None
+            return
+        results = self._evaluate(op)
+        for index, result in enumerate(op.results):
+            self._found[result] = None if results is None else results[index]
+
+    def _evaluate(self, op: Op) -> tuple[Array, ...] | None:
+        if isinstance(op.definition, (ShapeOf, SizeOf)):
+            return _from_type(op)
+        arguments = []
+        for operand in op.operands:
+            if operand is None:
+                arguments.append(None)
+                continue
+            data = known_value(operand)
+            data = self._found.get(operand) if data is None else data
+            if data is None:
+                return None
+            arguments.append(data)
+        try:
+            return tuple(op.definition.evaluate(op.call(), arguments, _no_regions))
+        except OpatlasError:
+            return None
+
+
+def _needed(value: Value) -> list[Value]:
+    if value.op is None or isinstance(value.op.definition, (ShapeOf, SizeOf)):
+        return []
+    return [operand for operand in value.op.operands if operand is not None]
+
+
+def _undecided(value: Value) -> bool:
+    op = value.op
+    if op is None or op.regions or not isinstance(op.definition, Operator) or not op.definition.pure:
+        return True
+    return any(
+        not isinstance(result.type, TensorType) or (result.type.is_static and result.type.size > _LIMIT)
+        for result in op.results
+    )
+
+
+def _from_type(op: Op) -> tuple[Array, ...] | None:
+    type_ = op.operand(0).tensor
+    if not type_.is_static:
+        return None
+    import numpy as np
+
+    placeholder = np.broadcast_to(np.zeros((), type_.element.dtype), type_.shape)
+    return tuple(op.definition.evaluate(op.call(), [placeholder], _no_regions))
