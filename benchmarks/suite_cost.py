@@ -1,0 +1,49 @@
+"""What a case of the conformance suite costs: CPU all in, wall time by stage, and the share that the oracles take.
+
+Reads the records of a run (`tox run -e conformance` makes them), so the figure is that of the real suite.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from benchmarks.measure import publish
+from reports.record import Outcome, Stage
+from reports.store import read_records, require
+
+GOAL_MS = 40.0
+RECORDS = Path("build/coverage")
+
+
+def main() -> None:
+    """Sum the records up and publish."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("records", nargs="?", type=Path, default=RECORDS)
+    path = parser.parse_args().records
+    records = [record for record in require(read_records(path), path) if record.outcome is not Outcome.NOT_RUN]
+    cases = len(records)
+    cpu = sum(record.cpu_ms for record in records)
+    names = [stage.value for stage in Stage]
+    names += sorted({name for record in records for name in record.stage_ms} - set(names))
+    stages = {name: sum(record.stage_ms.get(name, 0.0) for record in records) for name in names}
+    rows = [
+        {"stage": name, "ms a case": f"{ms / cases:.3f}", "share": f"{100 * ms / sum(stages.values()):.1f} %"}
+        for name, ms in stages.items()
+        if ms
+    ]
+    slowest = max(records, key=lambda record: record.cpu_ms)
+    publish(
+        "suite_cost",
+        rows,
+        {
+            "cases": cases,
+            "CPU ms a case, all in": round(cpu / cases, 2),
+            "goal": GOAL_MS,
+            "slowest case": f"{slowest.case_id}, {slowest.cpu_ms:.0f} ms",
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()
