@@ -5,12 +5,16 @@ from compiler.ops import (
     compare,
     contraction,
     control,
+    conv_transpose,
     convert,
     elementwise,
     logic,
+    movement,
     normalization,
+    padding,
     pooling,
     reduce,
+    reshape,
 )
 from compiler.ops.registry import Composite, Operator, lookup, operators
 
@@ -21,12 +25,16 @@ __all__ = [
     "compare",
     "contraction",
     "control",
+    "conv_transpose",
     "convert",
     "elementwise",
     "logic",
     "lookup",
+    "movement",
     "normalization",
     "operators",
+    "padding",
     "pooling",
     "reduce",
+    "reshape",
 ]
