@@ -141,6 +141,11 @@ _STAGE_MS = """
 """
 
 
+_MS_NAMES = ("generate", "compile", "import", "verify", "optimize", "lower", "run", "simulate", "oracles", "compare")
+_MS_ORDER = {name: index for index, name in enumerate(_MS_NAMES)}
+"""`compile` holds import to lower, `run` holds simulate; the others stand beside these two."""
+
+
 def summarize(
     records: Iterable[Record],
     denominator: Iterable[CellKey] = (),
@@ -213,8 +218,7 @@ def _cost(records: tuple[Record, ...], database: Database) -> Cost:
     total = sum(record.cpu_ms for record in records)
     ran = sum(record.outcome is not Outcome.NOT_RUN for record in records)
     stages: Counter[str] = Counter({str(name): float(value) for name, value in database.rows(_STAGE_MS)})
-    order = [stage.value for stage in Stage]
-    names = sorted(stages, key=lambda name: (order.index(name) if name in order else len(order), name))
+    names = sorted(stages, key=lambda name: (_MS_ORDER.get(name, len(_MS_ORDER)), name))
     return Cost(
         cpu_ms=round(total, 3),
         cpu_ms_per_case=round(total / ran, 3) if ran else 0.0,
