@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from conformance.backends import BackendUnderTest, load_backend
+from conformance.backends import BackendUnderTest, default_target, load_backend
 from conformance.case import CaseInfo, Suite
 from conformance.isolation import HEADER, ProcessSettings, Request
 from conformance.judge import judge_case
@@ -121,7 +121,7 @@ def _preload(settings: ProcessSettings) -> None:
     importlib.import_module("onnx.reference")
     for suite in settings.suites:
         make_suite(suite)
-    load_backend(settings.backend, "reference-npu")
+    load_backend(settings.backend, default_target(settings.backend))
 
 
 def main(arguments: list[str]) -> int:

@@ -248,7 +248,7 @@ def _reference_of(expected: NDArray[np.generic], output: NDArray[np.generic], fo
     return Reference(
         values=values,
         form=form,
-        absolute=None if absolute is None or absolute.shape != values.shape else absolute,
+        absolute=None if absolute is None or absolute.shape != values.shape else np.abs(absolute),
         terms=None if ones is None or not ones.size else _ceiling(float(np.max(np.abs(ones)))),
         inputs=inputs,
         baseline=baseline,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from conformance.backends import load_backend
+from conformance.backends import default_target, load_backend
 from conformance.case import CaseInfo
 from conformance.errors import BadSelection
 from conformance.recording import base_versions, suite_hash
@@ -37,7 +37,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--opset", default="", help="only cases of these opsets, such as 13 or 7-13,21")
     group.addoption("--dtype", default="", help="only cases of these element types, such as float16,bfloat16")
     group.addoption("--backend", default="opatlas", help="compiler under test: a built-in one or a module (opatlas)")
-    group.addoption("--target", default="reference-npu", help="targets of the backend, separated by commas")
+    group.addoption("--target", default="", help="targets of the backend, separated by commas (its default one)")
     group.addoption(
         "--failed-from", default="", metavar="RUN", help="only cases that RUN, a records file, has as not passed"
     )
@@ -114,10 +114,10 @@ def read_settings(option: Callable[[str], Any]) -> Settings:
     for suite in suites:
         if suite not in known and "." not in suite:
             raise BadSelection(f"--suite: unknown suite {suite!r}, expected one of {', '.join(known)}")
-    targets = _words(option("target"))
-    if not suites or not targets:
-        raise BadSelection("--suite and --target need a value")
+    if not suites:
+        raise BadSelection("--suite needs a value")
     backend = str(option("backend"))
+    targets = _words(option("target")) or [default_target(backend)]
     versions = base_versions()
     if set(suites) != {UNIT_TESTS}:
         versions |= load_backend(backend, targets[0]).versions()

@@ -11,6 +11,6 @@ from conformance.backends.protocol import (
     Program,
     Report,
 )
-from conformance.backends.registry import built_in_names, load_backend
+from conformance.backends.registry import built_in_names, default_target, load_backend
 
-__all__ = ["BackendUnderTest", "CaseFailure", "Program", "Report", "built_in_names", "load_backend"]
+__all__ = ["BackendUnderTest", "CaseFailure", "Program", "Report", "built_in_names", "default_target", "load_backend"]

@@ -18,6 +18,8 @@ from conformance.backends.registry import explain_generic
 from conformance.comparison import Output
 from reports.record import HostOperator, Outcome, Placement, Stage
 
+DEFAULT_TARGET = "reference-npu"
+
 
 class _Simulated:
     def __init__(self, model: ModelProto | Path, target: str) -> None:

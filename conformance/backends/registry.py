@@ -29,6 +29,13 @@ def built_in_names() -> list[str]:
     return sorted(name for name in found if name not in _PARTS and not name.endswith("_test"))
 
 
+def default_target(name: str) -> str:
+    """Return the target that a backend is made for when none is asked for."""
+    if name not in built_in_names():
+        return "cpu"
+    return str(getattr(importlib.import_module(f"conformance.backends.{name}"), "DEFAULT_TARGET", "cpu"))
+
+
 def load_backend(name: str, target: str) -> BackendUnderTest:
     """Return the backend `name`, made for `target`. Raises `UnknownBackend` with one line that says what was tried."""
     if name in built_in_names():

@@ -37,7 +37,7 @@ def _one(
     *inputs: Typed,
     output: int = FLOAT,
     constants: Mapping[str, object] | None = None,
-    **attributes: Any,
+    **attributes: Any,  # noqa: ANN401 - whatever ONNX's helper takes
 ) -> ModelProto:
     """Return a model of one node that reads the inputs, then the constants, and writes y."""
     names = [name for name, _, _ in inputs] + list(constants or {})
@@ -45,7 +45,7 @@ def _one(
     return _model([node], inputs, [("y", output, None)], constants)
 
 
-def _node(operator: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> NodeProto:
+def _node(operator: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> NodeProto:  # noqa: ANN401
     return helper.make_node(operator, list(inputs), list(outputs), **attributes)
 
 
