@@ -71,7 +71,9 @@ def _roles(nest: Nest, a: int, b: int) -> Contraction | None:
     folded = nest.folded
     if not folded or not all(loop in in_a and loop in in_b for loop in folded if nest.extents[loop] > 1):
         return None
-    batch, m, n = [], [], []
+    batch: list[int] = []
+    m: list[int] = []
+    n: list[int] = []
     for loop in nest.parallel:
         if (loop in in_a) == (loop in in_b):
             batch.append(loop)

@@ -76,9 +76,7 @@ def fuse(nests: Sequence[Nest], kept: Iterable[Value], is_contraction: Callable[
 
 
 class _Fusion:
-    def __init__(
-        self, nests: Sequence[Nest], kept: frozenset[Value], is_contraction: Callable[[Nest], bool]
-    ) -> None:
+    def __init__(self, nests: Sequence[Nest], kept: frozenset[Value], is_contraction: Callable[[Nest], bool]) -> None:
         self._nests: dict[int, Nest] = dict(enumerate(nests))
         self._kept = kept
         self._is_contraction = is_contraction
@@ -142,9 +140,9 @@ class _Fusion:
         if _in_lookup(consumer, producer.result):
             return False
         permutes = moves and affine and _is_permutation(producer)
-        return all(
-            read.fill is None or permutes for read in consumer.all_reads if read.value is producer.result
-        ) and (not _has_window(consumer) or moves)
+        return all(read.fill is None or permutes for read in consumer.all_reads if read.value is producer.result) and (
+            not _has_window(consumer) or moves
+        )
 
     def _finish(self, number: int) -> None:
         while True:

@@ -13,8 +13,7 @@ from compiler.lowering.nests import Nest, Read
 from compiler.lowering.stream import Stream, dense_strides, region, row_major
 from compiler.lowering.tiling import Box, Tiling, box_of, product, result_bytes, result_copies, tabled_reads, tile_bytes
 from compiler.ops.work import Apply, Arg, Expression, Index, Literal
-from compiler.program.executable import Role
-from compiler.program.instructions import Lookup, Memory, Operand, Region
+from compiler.program.instructions import Address, Lookup, Matmul, Memory, Operand, Region, Transfer, Vector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -135,8 +134,8 @@ class KernelEmitter:
             if resident is None:
                 continue
             whole = (type_.size,)
-            source = Operand(region(Memory.DRAM, address, type_.element, row_major(whole, type_.element)))
-            target = Operand(region(Memory.SRAM, resident.address, type_.element, row_major(whole, type_.element)))
+            source = region(Memory.DRAM, address, type_.element, row_major(whole, type_.element))
+            target = region(Memory.SRAM, resident.address, type_.element, row_major(whole, type_.element))
             self._stream.transfer(whole, source, target)
 
     def _plan_block(self) -> None:
@@ -201,16 +200,16 @@ class KernelEmitter:
                 self._store(source, tile)
                 return
         if nest.combiner is None or self._scatters:
-            out = self._out_operand(tile, resident)
-            self._compute(tile, out, out_loops=self._result_loops)
+            place = self._out_operand(tile, resident)
+            self._compute(tile, place)
             if resident is None and not self._scatters:
-                self._store(out.region, tile)
+                self._store(place.region, tile)
             return
         accumulator = self._accumulator_region(tile, resident)
         if self._contraction is not None:
             self._multiply(tile, accumulator)
         else:
-            self._compute(tile, Operand(accumulator), out_loops=self._result_loops)
+            self._compute(tile, Operand(accumulator))
         if tile.last:
             out = self._finish(tile, accumulator, resident)
             if resident is None:
@@ -262,9 +261,9 @@ class KernelEmitter:
         type_ = self._nest.result.tensor
         whole = (type_.size,)
         strides = row_major(whole, type_.element)
-        inside = Operand(region(Memory.SRAM, address, type_.element, strides))
+        inside = region(Memory.SRAM, address, type_.element, strides)
         home = self._homes.in_dram(self._nest.result) if load else self._homes.dram_result(self._nest.result)
-        outside = Operand(region(Memory.DRAM, home, type_.element, strides))
+        outside = region(Memory.DRAM, home, type_.element, strides)
         self._stream.transfer(whole, *((outside, inside) if load else (inside, outside)))
 
     def _store(self, source: Region, tile: Tile) -> None:
@@ -273,22 +272,26 @@ class KernelEmitter:
         base, strides = _linear(nest.write, dense_strides(nest.result.tensor), tile.origin)
         chosen = [strides[loop] for loop in self._result_loops]
         target = region(Memory.DRAM, home + base, nest.result.tensor.element, chosen)
-        self._stream.transfer(self._result_sizes(tile), Operand(source), Operand(target))
+        self._stream.transfer(self._result_sizes(tile), source, target)
 
-    def _compute(self, tile: Tile, out: Operand, out_loops: Sequence[int]) -> None:
+    def _compute(self, tile: Tile, out: Operand) -> None:
         nest = self._nest
         inputs = [self._operand(read, tile) for read in nest.reads]
-        self._stream.vector(
-            tile.sizes,
-            inputs,
-            nest.body,
-            out,
-            reduced=len(nest.folded),
-            combiner=nest.combiner,
-            initial=nest.initial if tile.first else None,
-            accumulate=nest.accumulate,
-            scan=nest.is_scan,
-            origin=tile.origin,
+        self._stream.add(
+            Vector(
+                0,
+                0,
+                tile.sizes,
+                tuple(inputs),
+                nest.body,
+                out,
+                reduced=len(nest.folded),
+                combiner=nest.combiner,
+                initial=nest.initial if tile.first else None,
+                accumulate=nest.accumulate,
+                scan=nest.is_scan,
+                origin=tuple(Address(start) for start in tile.origin),
+            )
         )
         self._stream.count(operations=product(tile.sizes) * max(_functions(nest.body) + len(nest.folded), 1))
 
@@ -297,12 +300,14 @@ class KernelEmitter:
         assert roles is not None
         nest = self._nest
         operands = [self._operand(nest.reads[number], tile).region for number in (roles.a, roles.b)]
-        groups = [[tile.sizes[loop] for loop in loops] for loops in (roles.batch, roles.m, roles.n, roles.k)]
+        batch, m, n, k = (
+            tuple(tile.sizes[loop] for loop in loops) for loops in (roles.batch, roles.m, roles.n, roles.k)
+        )
         a = _pick(operands[0], (*roles.batch, *roles.m, *roles.k))
         b = _pick(operands[1], (*roles.batch, *roles.k, *roles.n))
         place = {loop: position for position, loop in enumerate(self._result_loops)}
         out = _pick(accumulator, [place[loop] for loop in (*roles.batch, *roles.m, *roles.n)])
-        self._stream.matmul(groups, a, b, out, accumulate=not tile.first)
+        self._stream.add(Matmul(0, 0, batch, m, n, k, a, b, out, accumulate=not tile.first))
         self._stream.count(macs=product(tile.sizes))
 
     def _finish(self, tile: Tile, accumulator: Region, resident: int | None) -> Region:
@@ -316,7 +321,7 @@ class KernelEmitter:
         for read in nest.finish_reads:
             operand = self._operand(read, tile)
             inputs.append(_pick_operand(operand, self._result_loops))
-        self._stream.vector(self._result_sizes(tile), inputs, nest.finish, out)
+        self._stream.add(Vector(0, 0, self._result_sizes(tile), tuple(inputs), nest.finish, out))
         points = product(self._result_sizes(tile))
         self._stream.count(operations=points * max(_functions(nest.finish), 1))
         return out.region
@@ -366,7 +371,7 @@ class KernelEmitter:
                 msg = f"{'+'.join(op.name for op in self._nest.ops)} reads outside {type_} without a fill"
                 raise LoweringError(msg)
             flat = Operand(region(Memory.SRAM, address, element, row_major((box.size,), element)))
-            self._stream.vector((box.size,), (), Literal(read.fill, element), flat)
+            self._stream.add(Vector(0, 0, (box.size,), (), Literal(read.fill, element), flat))
         if not inside.size:
             return
         skipped = sum(
@@ -376,13 +381,14 @@ class KernelEmitter:
         dense = dense_strides(type_)
         base = sum(low * stride for low, stride in zip(inside.low, dense, strict=True))
         strides = [stride * step for stride, step in zip(dense, box.step, strict=True)]
-        target = Operand(region(Memory.SRAM, address + skipped, element, dims))
+        target = region(Memory.SRAM, address + skipped, element, dims)
         if resident is not None:
-            source = Operand(region(Memory.SRAM, resident + base, element, strides))
-            self._stream.vector(inside.count, (source,), Arg(0, element), target)
+            source = region(Memory.SRAM, resident + base, element, strides)
+            copied = (Operand(source),)
+            self._stream.add(Vector(0, 0, inside.count, copied, Arg(0, element), Operand(target)))
         else:
             home = self._homes.in_dram(read.value)
-            source = Operand(region(Memory.DRAM, home + base, element, strides))
+            source = region(Memory.DRAM, home + base, element, strides)
             self._stream.transfer(inside.count, source, target)
 
     def _gathered(self, read: Read, tile: Tile, resident: int | None) -> Operand:
@@ -401,7 +407,8 @@ class KernelEmitter:
             home = self._homes.in_dram(read.value)
             source = self._indexed(read.dims, read.value, home, tile, Memory.DRAM, loops, read)
             address = slot.take(key)
-            self._stream.transfer(sizes, source, Operand(region(Memory.SRAM, address, element, packed)))
+            target = Operand(region(Memory.SRAM, address, element, packed))
+            self._stream.add(Transfer(0, 0, tuple(sizes), source, target))
         strides = [0] * len(tile.sizes)
         for loop, stride in zip(loops, packed, strict=True):
             strides[loop] = stride

@@ -117,7 +117,9 @@ class _Lowering:
                 roots[op.result] = roots.get(source, source)
             nests += placed[op].nests
         leaving = [value for op in ops for value in op.results if any(user not in inside for user in value.users)]
-        aliases = [Alias(self.slot(roots[value]), self.slot(value), value.tensor) for value in leaving if value in roots]
+        aliases = [
+            Alias(self.slot(roots[value]), self.slot(value), value.tensor) for value in leaving if value in roots
+        ]
         made = {nest.result for nest in nests}
         kept = [root for root in (roots.get(value, value) for value in leaving) if root in made]
         steps: list[ExecutableStep] = []
@@ -158,7 +160,12 @@ _CONTROL: dict[type, Callable[[_Lowering, Op], ExecutableStep]] = {
 
 
 def _is_movable(type_: Type) -> bool:
-    return isinstance(type_, TensorType) and type_.is_static and type_.element.bits % 8 == 0 and not type_.element.dtype.hasobject
+    return (
+        isinstance(type_, TensorType)
+        and type_.is_static
+        and type_.element.bits % 8 == 0
+        and not type_.element.dtype.hasobject
+    )
 
 
 def _source(value: Value) -> Value:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from bisect import insort
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from compiler.lowering.tiling import aligned
-from compiler.program.instructions import Wait
+from compiler.program.instructions import Matmul, Operand, Transfer, Vector, Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from compiler.program.instructions import Engine, Memory, Operand
+    from compiler.program.instructions import Engine, Instruction, Memory
 
 
 class Space:
@@ -65,6 +65,47 @@ def span_of(operand: Operand, extents: Sequence[int]) -> Span:
         low += min(reach, 0)
         high += max(reach, 0)
     return Span(region.memory, low, high + max(region.element.bits // 8, 1))
+
+
+Spans: TypeAlias = tuple[list[Span], list[Span]]
+"""What an instruction reads and what it writes."""
+
+
+def touched(instruction: Instruction) -> Spans:
+    """The bytes that an instruction reads and writes, bounded by intervals."""
+    return _TOUCHED[type(instruction)](instruction)
+
+
+def _tables(operand: Operand, extents: Sequence[int]) -> list[Span]:
+    return [span_of(Operand(lookup.index), extents) for lookup in operand.lookups]
+
+
+def _transfer(made: Transfer) -> Spans:
+    tables = _tables(made.source, made.extents) + _tables(made.destination, made.extents)
+    return [span_of(made.source, made.extents), *tables], [span_of(made.destination, made.extents)]
+
+
+def _matmul(made: Matmul) -> Spans:
+    factors = [
+        span_of(Operand(made.a), made.batch + made.m + made.k),
+        span_of(Operand(made.b), made.batch + made.k + made.n),
+    ]
+    out = span_of(Operand(made.out), made.batch + made.m + made.n)
+    return [*factors, out] if made.accumulate else factors, [out]
+
+
+def _vector(made: Vector) -> Spans:
+    leading = made.extents if made.scan or not made.reduced else made.extents[: -made.reduced]
+    reads = [
+        span for operand in made.inputs for span in (span_of(operand, made.extents), *_tables(operand, made.extents))
+    ]
+    out = span_of(made.out, leading)
+    continues = made.combiner is not None and made.initial is None
+    reads += _tables(made.out, leading) + ([out] if continues or made.out.lookups else [])
+    return reads, [out]
+
+
+_TOUCHED: dict[type, Callable[[Any], Spans]] = {Transfer: _transfer, Matmul: _matmul, Vector: _vector}
 
 
 @dataclass(frozen=True, slots=True)

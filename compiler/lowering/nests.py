@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from compiler.ir import I64, TensorType, Value
+from compiler.ir import I64, Value
 from compiler.ops.work import (
     Access,
     Apply,
@@ -383,5 +383,3 @@ def append_finish(anchor: Nest, consumer: Nest) -> Nest | None:
         finish_reads=collected.reads,
         ops=anchor.ops + consumer.ops,
     )
-
-

@@ -188,8 +188,4 @@ def _leaves_program(op: Op, placed: dict[Op, Placed], machine: Machine) -> Value
 
 
 def _is_internal(type_: Type, machine: Machine) -> bool:
-    return (
-        isinstance(type_, TensorType)
-        and machine.may_compute(type_.element)
-        and not machine.computes(type_.element)
-    )
+    return isinstance(type_, TensorType) and machine.may_compute(type_.element) and not machine.computes(type_.element)

@@ -13,7 +13,7 @@ from compiler.lowering.sram import Resident, Scratchpad
 from compiler.lowering.stream import Stream, region, row_major
 from compiler.lowering.tiling import Tiler, tabled_reads
 from compiler.program.executable import Program, Role
-from compiler.program.instructions import Memory, Operand
+from compiler.program.instructions import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,13 @@ class Segment:
     """
 
     def __init__(
-        self, nests: Sequence[Nest], roots: Mapping[Value, Value], kept: Iterable[Value], machine: Machine, *, joined: bool
+        self,
+        nests: Sequence[Nest],
+        roots: Mapping[Value, Value],
+        kept: Iterable[Value],
+        machine: Machine,
+        *,
+        joined: bool,
     ) -> None:
         self.stream = Stream()
         self._machine = machine
@@ -39,9 +45,7 @@ class Segment:
         self._kept = tuple(dict.fromkeys(kept))
         outside = {value for value, root in roots.items() if root in self._kept or value is not root}
         shared = {*self._kept, *outside, *(root for value, root in roots.items() if value is not root)}
-        self._nests = (
-            fuse(nests, shared, lambda nest: on_matrix(nest, machine) is not None) if joined else list(nests)
-        )
+        self._nests = fuse(nests, shared, lambda nest: on_matrix(nest, machine) is not None) if joined else list(nests)
         self._current = -1
         self._readers: dict[Value, list[int]] = {}
         for number, nest in enumerate(self._nests):
@@ -96,8 +100,8 @@ class Segment:
         type_ = resident.value.tensor
         strides = row_major((type_.size,), type_.element)
         home = self.stream.buffer(resident.value, Role.TEMPORARY).address
-        source = Operand(region(Memory.SRAM, resident.address, type_.element, strides))
-        target = Operand(region(Memory.DRAM, home, type_.element, strides))
+        source = region(Memory.SRAM, resident.address, type_.element, strides)
+        target = region(Memory.DRAM, home, type_.element, strides)
         self.stream.transfer((type_.size,), source, target)
         resident.dirty = False
 
@@ -155,7 +159,11 @@ class Segment:
     def _count_compulsory(self, nest: Nest) -> None:
         for read in tabled_reads(nest):
             buffer = self.stream.buffers.get(self.root(read.value))
-            if buffer is not None and buffer.role in (Role.INPUT, Role.CONSTANT) and self.root(read.value) not in self._counted:
+            if (
+                buffer is not None
+                and buffer.role in (Role.INPUT, Role.CONSTANT)
+                and self.root(read.value) not in self._counted
+            ):
                 self._counted.add(self.root(read.value))
                 self.stream.count(compulsory=buffer.type.nbytes)
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from compiler.ir import Constant, Op, Value
 from compiler.ir.location import Location
-from compiler.lowering.memory import Hazards, Space, Span, span_of
+from compiler.lowering.memory import Hazards, Space, touched
 from compiler.lowering.tiling import product
 from compiler.program.executable import Buffer, Kernel, Role
-from compiler.program.instructions import Address, Engine, Instruction, Matmul, Memory, Operand, Region, Transfer, Vector
+from compiler.program.instructions import Address, Instruction, Memory, Operand, Region, Transfer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from compiler.ir import ElementType, TensorType
-    from compiler.ops.work import Combiner, Expression
 
 
 def dense_strides(type_: TensorType) -> tuple[int, ...]:
@@ -91,61 +90,14 @@ class Stream:
             self.buffers[value] = found
         return found
 
-    def transfer(self, extents: Sequence[int], source: Operand, destination: Operand) -> None:
-        """A copy between the memories."""
-        if not product(extents):
-            return
+    def add(self, made: Instruction) -> None:
+        """Append an instruction; its number, kernel and waits are set here."""
+        reads, writes = touched(made)
         number, kernel = len(self.steps), len(self._kernels) - 1
-        made = Transfer(number, kernel, tuple(extents), source, destination)
-        reads = [span_of(source, extents), *self._tables(source, extents), *self._tables(destination, extents)]
-        waits = self._hazards.order(number, made.engine, reads, [span_of(destination, extents)])
-        self.steps.append(Transfer(number, kernel, tuple(extents), source, destination, waits))
+        waits = self._hazards.order(number, made.engine, reads, writes)
+        self.steps.append(replace(made, id=number, kernel=kernel, waits=waits))
 
-    def vector(
-        self,
-        extents: Sequence[int],
-        inputs: Sequence[Operand],
-        body: Expression,
-        out: Operand,
-        *,
-        reduced: int = 0,
-        combiner: Combiner | None = None,
-        initial: bool | int | float | None = None,
-        accumulate: ElementType | None = None,
-        scan: bool = False,
-        origin: Sequence[int] = (),
-    ) -> None:
-        """A vector instruction; the operands' strides cover ``extents`` (the output's: see :class:`Vector`)."""
-        number, kernel = len(self.steps), len(self._kernels) - 1
-        leading = tuple(extents) if scan or not reduced else tuple(extents[:-reduced])
-        reads = [span_of(operand, extents) for operand in inputs]
-        for operand in inputs:
-            reads += self._tables(operand, extents)
-        reads += self._tables(out, leading)
-        written = span_of(out, leading)
-        if out.lookups or (combiner is not None and initial is None):
-            reads.append(written)
-        waits = self._hazards.order(number, Engine.VECTOR, reads, [written])
-        self.steps.append(
-            Vector(
-                number, kernel, tuple(extents), tuple(inputs), body, out, reduced, combiner, initial, accumulate, scan,
-                tuple(Address(start) for start in origin), waits,
-            )
-        )  # fmt: skip
-
-    def matmul(
-        self, groups: Sequence[Sequence[int]], a: Region, b: Region, out: Region, *, accumulate: bool
-    ) -> None:
-        """A pass of the matrix array; ``groups`` are the extents of batch, m, n and k."""
-        batch, m, n, k = (tuple(group) for group in groups)
-        number, kernel = len(self.steps), len(self._kernels) - 1
-        reads = [span_of(Operand(a), batch + m + k), span_of(Operand(b), batch + k + n)]
-        written = span_of(Operand(out), batch + m + n)
-        if accumulate:
-            reads.append(written)
-        waits = self._hazards.order(number, Engine.MATRIX, reads, [written])
-        self.steps.append(Matmul(number, kernel, batch, m, n, k, a, b, out, accumulate, waits))
-
-    @staticmethod
-    def _tables(operand: Operand, extents: Sequence[int]) -> list[Span]:
-        return [span_of(Operand(lookup.index), extents) for lookup in operand.lookups]
+    def transfer(self, extents: Sequence[int], source: Region, destination: Region) -> None:
+        """Append a copy between the memories, unless there is nothing to copy."""
+        if product(extents):
+            self.add(Transfer(0, 0, tuple(extents), Operand(source), Operand(destination)))

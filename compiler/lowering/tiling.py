@@ -134,7 +134,10 @@ class Tiler:
         """Multiples that tile sizes keep to: the array's sides, along the innermost loop of m and n."""
         found = dict.fromkeys(self._cuttable, 1)
         if self._contraction is not None:
-            for loops, side in ((self._contraction.m, self._machine.rows), (self._contraction.n, self._machine.columns)):
+            for loops, side in (
+                (self._contraction.m, self._machine.rows),
+                (self._contraction.n, self._machine.columns),
+            ):
                 wide = [loop for loop in loops if loop in found and self._extents[loop] >= side]
                 if wide:
                     found[wide[-1]] = side
