@@ -91,13 +91,15 @@ class _Driver:
 
     def visit(self, op: Op) -> bool:
         """Try the rules at an operation; False once the counter allows no more."""
+        counter = self.counter
+        if counter.limit is not None and counter.count >= counter.limit:
+            return False
         for rule in self.rules.at(op.definition):
-            if self.counter.limit is not None and self.counter.count >= self.counter.limit:
-                return False
-            found = rule.attempt(op)
-            if found is not None:
-                self.apply(rule, op, *found)
-                break
+            if rule.screen(op):
+                found = rule.attempt(op)
+                if found is not None:
+                    self.apply(rule, op, *found)
+                    break
         return True
 
     def apply(self, rule: Rule, op: Op, match: Match, values: Sequence[Value]) -> None:
@@ -106,18 +108,19 @@ class _Driver:
         if len(values) != len(op.results):
             msg = f"rule '{rule.name}' gives {len(values)} values for the {len(op.results)} results of '{op.name}'"
             raise InvalidGraph(msg)
-        if match.built:
+        built = match.built
+        if built:
             self.record_lineage(rule, op, match)
-        for user in [user for result in op.results for user in result.users]:
-            self.push(user)
-        for old, new in zip(op.results, values, strict=True):
-            replace_value(rule.name, op, old, new)
-        for built in match.built:
-            self.push(built)
+        for index, old in enumerate(op.results):
+            for user in old.users:
+                self.push(user)
+            replace_value(rule.name, op, old, values[index])
+        for made in built:
+            self.push(made)
         self.erase_dead(op)
-        for built in match.built:
-            if not any(result.users for result in built.results):
-                self.erase_dead(built)
+        for made in built:
+            if not any(result.users for result in made.results):
+                self.erase_dead(made)
 
     def record_lineage(self, rule: Rule, op: Op, match: Match) -> None:
         line = (*self.lineage.pop(op, ()), rule.name)
@@ -135,19 +138,27 @@ class _Driver:
         pending = [op]
         while pending:
             dead = pending.pop()
-            if dead.graph is None or any(result.users for result in dead.results):
+            if dead.graph is None or (dead is not op and not is_pure(dead)):
                 continue
-            if dead is not op and not is_pure(dead):
+            for result in dead.results:
+                if result.users:
+                    break
+            else:
+                feeding = dead.operands
+                self.queued.discard(dead)
+                self.lineage.pop(dead, None)
+                dead.erase()
+                self.after_lost_use(feeding, pending)
+
+    def after_lost_use(self, values: Iterable[Value | None], pending: list[Op]) -> None:
+        for value in values:
+            if value is None:
                 continue
-            feeding = [operand for operand in dead.operands if operand is not None]
-            self.queued.discard(dead)
-            self.lineage.pop(dead, None)
-            dead.erase()
-            for value in dict.fromkeys(feeding):
-                if value.op is not None and not value.users:
-                    pending.append(value.op)
-                elif len(value.users) == 1:
-                    self.push(next(iter(value.users)))
+            users = len(value.users)
+            if users == 0 and value.op is not None:
+                pending.append(value.op)
+            elif users == 1:
+                self.push(next(iter(value.users)))
 
 
 def replace_value(name: str, op: Op, old: Value, new: Value) -> None:

@@ -48,6 +48,10 @@ class Pattern:
 
     name: str = ""
 
+    def screens(self) -> Callable[[Value | None], bool] | None:
+        """A quick necessary condition on a value, where there is one."""
+        return None
+
     def compile(self) -> Matcher:
         """The matcher."""
         name = self.name
@@ -74,6 +78,10 @@ class Pattern:
 class ConstantPattern(Pattern):
     """A value that a constant with data defines."""
 
+    def screens(self) -> Callable[[Value | None], bool] | None:
+        """It is a constant."""
+        return _is_constant
+
     def compile(self) -> Matcher:
         """The matcher."""
         # The two-argument super() does not work in slotted dataclasses before Python 3.14.
@@ -81,12 +89,7 @@ class ConstantPattern(Pattern):
         name = self.name
 
         def match(value: Value | None, bindings: Bindings, then: Continue) -> bool:
-            if (
-                value is None
-                or value.op is None
-                or not value.op.definition.holds_constant
-                or known_value(value) is None
-            ):
+            if value is None or known_value(value) is None:
                 return bindings.refuse(lambda: f"operand '{name}' is no constant with data")
             return bind(value, bindings, then)
 
@@ -112,10 +115,32 @@ class OperationPattern(Pattern):
             isinstance(definition, self.root) if isinstance(self.root, (type, tuple)) else self.root(definition)
         )
 
+    def screens(self) -> Callable[[Value | None], bool] | None:
+        """An operation that the pattern takes defines it."""
+        takes = self.takes
+        return lambda value: value is not None and value.op is not None and takes(value.op.definition)
+
+    def screen(self) -> Callable[[Op], bool]:
+        """A quick necessary condition on an operation: most do not match, and cost only this."""
+        tests = [operand.screens() for operand in self.operands]
+        needed = [(index, test) for index, test in enumerate(tests) if test is not None]
+        count = len(self.operands)
+
+        def passes(op: Op) -> bool:
+            operands = op.operands
+            if len(operands) < count:
+                return False
+            for index, test in needed:
+                if not test(operands[index]) and not (count == 2 and test(operands[1 - index])):
+                    return False
+            return True
+
+        return passes
+
     def compile_operation(self) -> Callable[[Op, Bindings, Continue], bool]:
         """The matcher of an operation that :meth:`takes` accepted."""
-        matchers = tuple(operand.compile() for operand in self.operands)
-        count = len(matchers)
+        match_operands = _in_turn(tuple(operand.compile() for operand in self.operands))
+        count = len(self.operands)
         more = self.more
 
         def match(op: Op, bindings: Bindings, then: Continue) -> bool:
@@ -123,11 +148,11 @@ class OperationPattern(Pattern):
             if len(operands) < count or (len(operands) > count and not more):
                 return bindings.refuse(lambda: f"'{op.name}' has {len(operands)} operands; the rule takes {count}")
             bindings.matched.append(op)
-            if _match_all(matchers, operands, bindings, then):
+            if match_operands(operands, bindings, then):
                 return True
-            if count == 2 and getattr(op.definition, "commutative", False):
+            if count == 2 and operands[0] is not operands[1] and getattr(op.definition, "commutative", False):
                 swapped = (operands[1], operands[0], *operands[2:])
-                if _match_all(matchers, swapped, bindings, then):
+                if match_operands(swapped, bindings, then):
                     return True
             bindings.matched.pop()
             return False
@@ -152,16 +177,24 @@ class OperationPattern(Pattern):
         return match
 
 
-def _match_all(
-    matchers: tuple[Matcher, ...],
-    operands: tuple[Value | None, ...],
-    bindings: Bindings,
-    then: Continue,
-    index: int = 0,
-) -> bool:
-    if index == len(matchers):
-        return then()
-    return matchers[index](operands[index], bindings, lambda: _match_all(matchers, operands, bindings, then, index + 1))
+def _is_constant(value: Value | None) -> bool:
+    return value is not None and value.op is not None and value.op.definition.holds_constant
+
+
+def _in_turn(matchers: tuple[Matcher, ...]) -> Callable[[tuple[Value | None, ...], Bindings, Continue], bool]:
+    """One matcher for several operands: each continues with the next."""
+    if not matchers:
+        return lambda operands, bindings, then: then()  # noqa: ARG005 - the common signature
+    first = matchers[0]
+    if len(matchers) == 1:
+        return lambda operands, bindings, then: first(operands[0], bindings, then)
+    if len(matchers) == 2:
+        second = matchers[1]
+        return lambda operands, bindings, then: first(
+            operands[0], bindings, lambda: second(operands[1], bindings, then)
+        )
+    rest = _in_turn(matchers[1:])
+    return lambda operands, bindings, then: first(operands[0], bindings, lambda: rest(operands[1:], bindings, then))
 
 
 def _root_text(root: Root) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from compiler.ir import Builder, Definition, Value, known_value
+from compiler.ir import Builder, Definition, TensorType, Value, known_value
 from compiler.rewrite.pattern import Bindings, Continue, OperationPattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from compiler.ir import Array, AttributeValue, Constant, Op, TensorType
+    from compiler.ir import Array, AttributeValue, Constant, Op
     from compiler.rewrite.numerics import Numerics
 
 
@@ -97,8 +97,6 @@ class _Recorder(Builder):
 
 def tensor_of(value: Value) -> TensorType:
     """The tensor type of a value. Raises NoMatch for other types."""
-    from compiler.ir import TensorType
-
     if not isinstance(value.type, TensorType):
         msg = f"'{value.name}' is {value.type}, no tensor"
         raise NoMatch(msg)
@@ -121,8 +119,11 @@ class Rule:
     numerics: Numerics
     replace: Callable[[Match], Replacement]
     _match: Callable[[Op, Bindings, Continue], bool] = field(init=False, repr=False)
+    screen: Callable[[Op], bool] = field(init=False, repr=False)
+    """A quick necessary condition for :meth:`attempt`."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "screen", self.pattern.screen())
         object.__setattr__(self, "_match", self.pattern.compile_operation())
 
     @property
