@@ -236,7 +236,9 @@ class _Importer:
         function = schema_function(schema, opset, node, attributes, types)
         if function is None:
             raise UnsupportedOperator(schema.domain, schema.name, schema.since_version, "it has no conversion", node=label)
-        return self._inline(function, node, inputs, attributes, builder, frame)
+        given = {name: spec.default_value for name, spec in schema.attributes.items() if spec.default_value.type}
+        given.update(attributes)
+        return self._inline(function, node, inputs, given, builder, frame)
 
     def _inline(
         self,
@@ -265,18 +267,19 @@ class _Importer:
         source = f"{frame.source}: " if frame.source else ""
         inner = replace(
             frame,
-            opsets=read_opsets(function.opset_import, what) or frame.opsets,
+            opsets={**frame.opsets, **read_opsets(function.opset_import, what)},
             source=f"{source}{node_label(node)}/{function.name}",
             bindings=bindings,
             stack=(*frame.stack, key),
         )
         for step in function.node:
             self._node(step, function.node, scope, builder, inner, {})
-        results = []
-        for name in function.output:
-            if not scope.has(name):
+        # The bodies of schemas leave out what computes an optional output that the node does not ask for.
+        results: list[Value | None] = []
+        for position, name in enumerate(function.output):
+            if not scope.has(name) and position < len(node.output) and node.output[position]:
                 raise InvalidModel(f"{what} has output '{name}', which nothing defines")
-            results.append(scope.get(name))
+            results.append(scope.get(name) if scope.has(name) else None)
         return results
 
     def _subgraph(

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from compiler.ir import I64, ElementType, TensorType, Value, tensor
 from compiler.ops.convert import Cast
-from compiler.ops.movement import Concat, Reshape, Squeeze, Unsqueeze
+from compiler.ops.movement import Concat
 from compiler.ops.reduce import ReduceProd
+from compiler.ops.reshape import Reshape, Squeeze, Unsqueeze
 from compiler.ops.shape import ShapeOf
 
 if TYPE_CHECKING:

@@ -75,7 +75,7 @@ def eye_like(site: Site) -> Value:
     """Ones on a diagonal."""
     number = site.attribute("dtype")
     element = site.tensor(0).element if number is None else element_from(number, f"node '{site.node}'")
-    return site.b(EyeLike, site.input(0), element=element, k=site.attribute("k"))
+    return site.b(EyeLike, site.input(0), to=element, k=site.attribute("k"))
 
 
 def _all_kept(site: Site) -> Value:

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from compiler.frontends.onnx.converters.common import as_int64, reshape, squeeze
+from compiler.frontends.onnx.converters.common import as_int64
 from compiler.frontends.onnx.site import Results, Site, converts
-from compiler.ir import I64, Value
-from compiler.ops.indexing import (
-    Compress,
-    Gather,
-    GatherElements,
-    GatherNd,
-    NonZero,
-    OneHot,
-    ReverseSequence,
-    ScatterElements,
-    ScatterNd,
-    TopK,
-    Unique,
-)
+from compiler.ir import Value
+from compiler.ops.indexing import Gather, GatherElements, GatherNd, OneHot, ReverseSequence, ScatterElements, ScatterNd
+from compiler.ops.selection import Compress, NonZero, TopK, Unique
 
 
 def _axis(site: Site) -> int:
@@ -61,11 +50,8 @@ def scatter_nd(site: Site) -> Value:
 @converts("OneHot")
 def one_hot(site: Site) -> Value:
     """The depth may be a vector of one element; indices may be floats."""
-    depth = as_int64(site, site.input(1))
-    if depth.tensor.dims == (1,):
-        depth = site.folded(squeeze(site, depth, (0,)))
     axis = site.axis(site.attribute("axis"), site.rank(site.input(0)) + 1)
-    return site.b(OneHot, as_int64(site, site.input(0)), depth, site.input(2), axis=axis)
+    return site.b(OneHot, site.input(0), site.folded(site.input(1)), site.input(2), axis=axis)
 
 
 @converts("ReverseSequence")
@@ -85,9 +71,8 @@ def reverse_sequence(site: Site) -> Value:
 def compress(site: Site) -> Value:
     """Slices whose condition holds; without an axis of the flattened input."""
     x, axis = site.input(0), site.attribute("axis")
-    if axis is None:
-        return site.b(Compress, reshape(site, x, (-1,)), site.input(1), axis=0)
-    return site.b(Compress, x, site.input(1), axis=site.axis(axis, site.rank(x)))
+    attributes: dict[str, int] = {} if axis is None else {"axis": site.axis(axis, site.rank(x))}
+    return site.b(Compress, x, site.input(1), **attributes)
 
 
 @converts("NonZero")
@@ -107,14 +92,14 @@ def unique(site: Site) -> Results:
 @converts("TopK", until=9)
 def top_k_by_attribute(site: Site) -> Results:
     """k is an attribute."""
-    k = site.scalar(site.attribute("k"), I64)
+    k = site.integers(site.attribute("k"))
     return site.b.op(TopK, [site.input(0), k], axis=_axis(site), largest=True, sorted=True)
 
 
 @converts("TopK", since=10)
 def top_k(site: Site) -> Results:
     """k is a vector of one element; the order is an attribute since version 11."""
-    k = site.folded(squeeze(site, as_int64(site, site.input(1)), (0,)))
+    k = as_int64(site, site.input(1))
     largest, in_order = site.attribute("largest"), site.attribute("sorted")
     return site.b.op(
         TopK,

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from compiler.frontends.onnx.converters.common import as_int64, concat, matrix, shape_of, squeeze, unsqueeze
+from compiler.frontends.onnx.converters.common import as_int64, concat, matrix, reshape_like, shape_of, squeeze, unsqueeze
 from compiler.frontends.onnx.site import Results, Site, converts
 from compiler.ir import I64, Value
 from compiler.ops.compare import Eq, Select
-from compiler.ops.movement import (
-    BroadcastTo,
-    Concat,
-    DepthToSpace,
-    Reshape,
-    Slice,
-    SpaceToDepth,
-    Split,
-    Squeeze,
-    Tile,
-    Transpose,
-    Trilu,
-    Unsqueeze,
-)
+from compiler.ops.movement import BroadcastTo, Concat, Slice, Split, Tile, Transpose
+from compiler.ops.padding import Trilu
+from compiler.ops.reshape import DepthToSpace, Reshape, SpaceToDepth, Squeeze, Unsqueeze
 
 
 @converts("Identity")
@@ -126,7 +115,7 @@ def _squeezed(site: Site, axes: tuple[int, ...] | None) -> Value:
     if axes is None:
         dims = x.tensor.known_dims
         if not all(isinstance(dim, int) for dim in dims):
-            site.refuse("no axes are given, and which dims have size 1 is not known")
+            return site.b(Squeeze, x)
         axes = tuple(position for position, dim in enumerate(dims) if dim == 1)
     return squeeze(site, x, site.axes(axes, rank))
 
@@ -175,14 +164,10 @@ def split(site: Site) -> Results:
 def _split(site: Site, sizes: Value | None) -> Results:
     x, parts = site.input(0), len(site.outputs)
     axis = site.axis(site.attribute("axis") or 0, site.rank(x))
-    if sizes is None:
-        size = x.tensor.known_dims[axis]
-        if isinstance(size, int):
-            if site.version < 18 and size % parts:
-                site.invalid(f"size {size} of axis {axis} is no multiple of {parts} outputs")
-            chunk = -(-size // parts)
-            sizes = site.integers(*(max(min(chunk, size - chunk * part), 0) for part in range(parts)))
-    return site.b.op(Split, [site.input(0), sizes], axis=axis, outputs=parts)
+    size = x.tensor.known_dims[axis]
+    if sizes is None and site.version < 18 and isinstance(size, int) and size % parts:
+        site.invalid(f"size {size} of axis {axis} is no multiple of {parts} outputs")
+    return site.b.op(Split, [x, sizes], axis=axis, outputs=parts)
 
 
 @converts("Slice", until=9)
@@ -199,13 +184,9 @@ def slice_by_attributes(site: Site) -> Value:
 @converts("Slice", since=10)
 def slice_(site: Site) -> Value:
     """Starts, ends, axes and steps are inputs."""
-    starts, ends = as_int64(site, site.input(1)), as_int64(site, site.input(2))
-    (count,) = starts.tensor.known_dims
-    if not isinstance(count, int) and not (site.has(3) and site.has(4)):
-        site.refuse("the number of axes is unknown")
-    axes = as_int64(site, site.input(3)) if site.has(3) else site.integers(*range(int(count)))
-    steps = as_int64(site, site.input(4)) if site.has(4) else site.integers(*[1] * int(count))
-    return site.b(Slice, site.input(0), starts, ends, axes, steps)
+    places = [as_int64(site, site.input(index)) for index in (1, 2)]
+    options = [as_int64(site, site.input(index)) if site.has(index) else None for index in (3, 4)]
+    return site.b(Slice, site.input(0), *places, *options)
 
 
 @converts("Tile", until=5)
@@ -232,14 +213,25 @@ def depth_to_space(site: Site) -> Value:
     mode = site.attribute("mode") or "DCR"
     if mode not in {"DCR", "CRD"}:
         site.invalid(f"attribute 'mode' is '{mode}'; expected DCR or CRD")
-    return site.b(DepthToSpace, site.input(0), block=site.attribute("blocksize"), mode=mode)
+    return site.b(DepthToSpace, site.input(0), block_size=site.attribute("blocksize"), mode=mode)
 
 
 @converts("SpaceToDepth")
 def space_to_depth(site: Site) -> Value:
     """Depth-column-row order, or column-row-depth since version 28."""
+    x, block = site.input(0), site.attribute("blocksize")
     mode = site.attribute("mode") or "DCR"
-    return site.b(SpaceToDepth, site.input(0), block=site.attribute("blocksize"), mode=mode)
+    if mode == "DCR":
+        return site.b(SpaceToDepth, x, block_size=block)
+    if mode != "CRD":
+        site.invalid(f"attribute 'mode' is '{mode}'; expected DCR or CRD")
+    moved = site.b(SpaceToDepth, x, block_size=block)
+    _, channels, height, width = moved.tensor.known_dims
+    if not isinstance(channels, int) or not isinstance(height, int) or not isinstance(width, int):
+        site.refuse("order CRD with symbolic sizes", "mode")
+    blocks = site.b(Reshape, moved, site.integers(-1, block * block, channels // (block * block), height, width))
+    turned = site.b(Transpose, blocks, permutation=(0, 2, 1, 3, 4))
+    return reshape_like(site, turned, moved)
 
 
 @converts("Trilu")

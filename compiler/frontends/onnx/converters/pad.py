@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from compiler.frontends.onnx.converters.common import as_int64, concat, reshape, squeeze
+from compiler.frontends.onnx.converters.common import as_int64, reshape, squeeze
 from compiler.frontends.onnx.site import Site, converts
 from compiler.ir import Value
-from compiler.ops.indexing import Gather
-from compiler.ops.movement import Pad
+from compiler.ops.padding import Pad
 
-_MODES = {"constant": "constant", "reflect": "reflect", "edge": "edge", "wrap": "wrap"}
+_MODES = ("constant", "reflect", "edge", "wrap")
 
 
-def _padded(site: Site, pads: Value, fill: Value | None) -> Value:
+def _padded(site: Site, pads: Value, fill: Value | None, axes: Value | None = None) -> Value:
     mode = site.attribute("mode")
     if mode not in _MODES or (mode == "wrap" and site.version < 19):
         site.invalid(f"attribute 'mode' is '{mode}'; expected constant, reflect or edge (or wrap since version 19)")
-    return site.b(Pad, site.input(0), pads, fill, mode=_MODES[mode])
+    return site.b(Pad, site.input(0), pads, fill, axes, mode=mode)
 
 
 @converts("Pad", until=10)
@@ -39,16 +36,5 @@ def pad(site: Site) -> Value:
     fill = site.optional(2)
     if fill is not None and fill.tensor.dims != ():
         fill = squeeze(site, fill, (0,)) if fill.tensor.dims == (1,) else fill
-    if site.has(3):
-        pads = _for_all_axes(site, pads)
-    return _padded(site, pads, fill)
-
-
-def _for_all_axes(site: Site, pads: Value) -> Value:
-    """Widths for every axis from those for chosen axes: zero elsewhere."""
-    rank = site.rank(site.input(0))
-    axes = site.axes(site.needed_integers(3), rank)
-    places = np.zeros(2 * rank, np.int64)
-    for position, axis in enumerate(axes, 1):
-        places[axis], places[rank + axis] = position, len(axes) + position
-    return site.folded(site.b(Gather, concat(site, [site.integers(0), pads]), site.b.constant(places), axis=0))
+    axes = as_int64(site, site.input(3)) if site.has(3) else None
+    return _padded(site, pads, fill, axes)

@@ -1,0 +1,133 @@
+"""Sums of products and pooling."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from compiler.exporters.onnx.emit import Emit, exports
+from compiler.frontends.onnx.types import DATA_TYPES
+from compiler.ir import Call, Definition, ElementType, Op
+from compiler.ops import contraction, pooling
+
+if TYPE_CHECKING:
+    from compiler.exporters.onnx.emit import Emitter
+
+_AUTO_PAD: Final = {"explicit": None, "same_upper": "SAME_UPPER", "same_lower": "SAME_LOWER"}
+
+
+def _widened(op: Op, e: Emit) -> list[str]:
+    """The operands in the result's type where that is another one: exact, for it is wider."""
+    to: ElementType = op.result.tensor.element
+    return [
+        e.name(operand)
+        if operand is None or operand.tensor.element is to
+        else e.new("Cast", e.name(operand), to=DATA_TYPES[to])
+        for operand in op.operands
+    ]
+
+
+@exports(contraction.MatMul)
+def matmul(op: Op, e: Emit) -> None:
+    """A product whose result type may be wider than the operands'."""
+    e.op(op, "MatMul", *_widened(op, e))
+
+
+def window_attributes(call: Call) -> dict[str, Any]:
+    """Strides, dilations and padding in ONNX's spelling, absent where they are ONNX's defaults."""
+    rule = _AUTO_PAD[call.text("auto_pad")]
+    return {
+        "strides": call.integers("strides") or None,
+        "dilations": call.integers("dilations") or None,
+        "pads": (call.integers("pads") or None) if rule is None else None,
+        "auto_pad": rule,
+    }
+
+
+@exports(contraction.Conv)
+def conv(op: Op, e: Emit) -> None:
+    """Convolution without a bias."""
+    call = op.call()
+    e.op(op, "Conv", *_widened(op, e), group=call.integer("groups"), **window_attributes(call))
+
+
+def _pool(operator: str, *flags: str) -> Emitter:
+    def emit(op: Op, e: Emit) -> None:
+        call = op.call()
+        e.op(
+            op,
+            operator,
+            kernel_shape=call.integers("kernel"),
+            ceil_mode=int(call.flag("ceil_mode")),
+            **window_attributes(call),
+            **{flag: int(call.flag(flag)) for flag in flags},
+        )
+
+    return emit
+
+
+_POOLS: Final[dict[type[Definition], Emitter]] = {
+    pooling.AvgPool: _pool("AveragePool", "count_include_pad"),
+    pooling.MaxPool: _pool("MaxPool"),
+}
+for _definition, _emitter in _POOLS.items():
+    exports(_definition)(_emitter)
+
+
+@exports(pooling.MaxPoolIndices)
+def max_pool_indices(op: Op, e: Emit) -> None:
+    """Values and positions."""
+    call = op.call()
+    e.op(
+        op,
+        "MaxPool",
+        kernel_shape=call.integers("kernel"),
+        ceil_mode=int(call.flag("ceil_mode")),
+        storage_order=int(call.flag("column_major")),
+        **window_attributes(call),
+    )
+
+
+@exports(pooling.LpPool)
+def lp_pool(op: Op, e: Emit) -> None:
+    """A norm of each window."""
+    call = op.call()
+    e.op(
+        op,
+        "LpPool",
+        kernel_shape=call.integers("kernel"),
+        ceil_mode=int(call.flag("ceil_mode")),
+        p=call.integer("p"),
+        **window_attributes(call),
+    )
+
+
+@exports(pooling.SumPool)
+def sum_pool(op: Op, e: Emit) -> None:
+    """An average over the whole window, padding included, times its size. Exact but for the rounding of both steps."""
+    call = op.call()
+    kernel = call.integers("kernel")
+    count = 1
+    for size in kernel:
+        count *= size
+    mean = e.new(
+        "AveragePool",
+        *e.inputs(op),
+        kernel_shape=kernel,
+        ceil_mode=int(call.flag("ceil_mode")),
+        count_include_pad=1,
+        **window_attributes(call),
+    )
+    e.op(op, "Mul", mean, e.scalar(count, op.result.tensor.element))
+
+
+@exports(pooling.MaxUnpool)
+def max_unpool(op: Op, e: Emit) -> None:
+    """The inverse of max pooling."""
+    call = op.call()
+    e.op(
+        op,
+        "MaxUnpool",
+        kernel_shape=call.integers("kernel"),
+        strides=call.integers("strides") or None,
+        pads=call.integers("pads") or None,
+    )
