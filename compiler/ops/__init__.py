@@ -5,9 +5,10 @@ from compiler.ops import (
     compare,
     contraction,
     control,
-    conv_transpose,
     convert,
+    creation,
     elementwise,
+    indexing,
     logic,
     movement,
     normalization,
@@ -15,6 +16,9 @@ from compiler.ops import (
     pooling,
     reduce,
     reshape,
+    sampling,
+    selection,
+    shape,
 )
 from compiler.ops.registry import Composite, Operator, lookup, operators
 
@@ -25,9 +29,10 @@ __all__ = [
     "compare",
     "contraction",
     "control",
-    "conv_transpose",
     "convert",
+    "creation",
     "elementwise",
+    "indexing",
     "logic",
     "lookup",
     "movement",
@@ -37,4 +42,7 @@ __all__ = [
     "pooling",
     "reduce",
     "reshape",
+    "sampling",
+    "selection",
+    "shape",
 ]

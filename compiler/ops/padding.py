@@ -12,6 +12,7 @@ from compiler.errors import EvaluationError, InvalidAttribute, TypeMismatch
 from compiler.ir import BOOL, I32, STRING, UNKNOWN, Array, Dim, ElementType, TensorType, Type, tensor
 from compiler.ops.movement import T, X, contiguous, copy, integer_list, result_tensor, value_operand
 from compiler.ops.registry import ANY, FLAG, STRINGS, Attribute, Operand, Operator, Variable, choice, integers, register
+from compiler.ops.scalars import python_number
 from compiler.ops.shapes import known_integers, normalize_axes
 from compiler.ops.work import (
     Access,
@@ -204,8 +205,7 @@ class Pad(Operator):
 
     def _fill(self, call: Call) -> bool | int | float | complex:
         value = call.value(2)
-        found: bool | int | float | complex = 0 if value is None else value.reshape(-1).tolist()[0]
-        return found
+        return 0 if value is None else python_number(value)
 
     def _filled(self, call: Call, result: TensorType) -> Work:
         write = identity_access(0, result.rank)

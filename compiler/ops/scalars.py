@@ -145,3 +145,9 @@ def widen(array: Array) -> Array:
     if array.dtype.kind in "OUS":
         return array
     return array.astype(compute_dtype(element_of(array.dtype)), copy=False)
+
+
+def python_number(array: Array) -> bool | int | float | complex:
+    """The first element as a Python number."""
+    found: bool | int | float | complex = widen(array).reshape(-1)[0].item()
+    return found
