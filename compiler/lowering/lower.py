@@ -120,10 +120,10 @@ class _Lowering:
         aliases = [
             Alias(self.slot(roots[value]), self.slot(value), value.tensor) for value in leaving if value in roots
         ]
-        made = {nest.result for nest in nests}
+        made = {result for op in ops if not placed[op].alias for result in op.results}
         kept = [root for root in (roots.get(value, value) for value in leaving) if root in made]
         steps: list[ExecutableStep] = []
-        if nests:
+        if nests or kept:
             steps.append(self._run(nests, roots, kept))
         return [*steps, *aliases]
 
