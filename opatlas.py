@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console, RenderableType
@@ -17,6 +17,9 @@ from rich.text import Text
 
 import opatlas_work as work
 from reports.execution import check_text, rows_table, simulation_json, simulation_text
+
+if TYPE_CHECKING:
+    from reports import Difference
 
 WIDTH_WITHOUT_TERMINAL = 160
 NO, BAD_INPUT, OWN_FAULT = 1, 2, 3
@@ -72,6 +75,11 @@ PrecisionOption = Annotated[
 DEFAULT_TARGET = "reference-npu"
 
 
+def _examples(*lines: str) -> str:
+    """Return an epilog of examples; the backspace keeps the help from filling them into one paragraph."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
 @app.callback()
 def _common(
     context: typer.Context,
@@ -83,7 +91,13 @@ def _common(
 # --- the compiler
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        "opatlas compile model.onnx",
+        "opatlas compile model.onnx --emit ir -o model.mlir",
+        "opatlas compile model.onnx --target edge-npu --bind batch=1 -o model.program",
+    )
+)
 def compile(
     context: typer.Context,
     model: ModelArgument,
@@ -98,15 +112,7 @@ def compile(
     bind: BindOption = None,
     precision: PrecisionOption = None,
 ) -> None:
-    r"""Compile a model and write the imported graph, the optimized ONNX model, or the program.
-
-    \b
-    Examples:
-      opatlas compile model.onnx
-      opatlas compile model.onnx --emit ir -o model.mlir
-      opatlas compile model.onnx --target edge-npu --bind batch=1 -o model.program
-    r
-    """
+    """Compile a model and write the imported graph, the optimized ONNX model, or the program."""
     session: Session = context.obj
     with session.working(f"compiling {model.name}"):
         compiled = work.compile_model(model, target, precision=precision, dump_dir=dump)
@@ -119,7 +125,13 @@ def compile(
         sys.stdout.write(content)
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        "opatlas simulate model.onnx",
+        "opatlas simulate model.onnx --timing-only --bind batch=8",
+        "opatlas simulate model.onnx --inputs x.npz --outputs y.npz --trace timeline.json",
+    )
+)
 def simulate(
     context: typer.Context,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file, or the text of a program.")],
@@ -143,15 +155,7 @@ def simulate(
     precision: PrecisionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    r"""Run a model on the simulated accelerator: cycles, traffic, energy, and what had to go to the host.
-
-    \b
-    Examples:
-      opatlas simulate model.onnx
-      opatlas simulate model.onnx --timing-only --bind batch=8
-      opatlas simulate model.onnx --inputs x.npz --outputs y.npz --trace timeline.json
-    r
-    """
+    """Run a model on the simulated accelerator: cycles, traffic, energy, and what had to go to the host."""
     session: Session = context.obj
     if timing_only and (inputs or outputs):
         raise typer.BadParameter("timing alone takes no inputs and gives no outputs", param_hint="--timing-only")
@@ -174,7 +178,11 @@ def simulate(
         session.show(simulation_text(data))
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        "opatlas check model.onnx", "opatlas check model.onnx --target edge-npu --precision float16 --bind batch=2"
+    )
+)
 def check(
     context: typer.Context,
     model: ModelArgument,
@@ -185,15 +193,9 @@ def check(
     precision: PrecisionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    r"""Compare a model's outputs with onnxruntime (its optimizer off), and say what runs where and why.
+    """Compare a model's outputs with onnxruntime (its optimizer off), and say what runs where and why.
 
     Exit status 1 if an operator is unsupported or an output differs.
-
-    \b
-    Examples:
-      opatlas check model.onnx
-      opatlas check model.onnx --target edge-npu --precision float16 --bind batch=2
-    r
     """
     from compiler.errors import UnsupportedOperator
 
@@ -212,7 +214,7 @@ def check(
         raise typer.Exit(NO)
 
 
-@app.command()
+@app.command(epilog=_examples("opatlas ops", "opatlas ops --framework onnx --coverage build/coverage"))
 def ops(
     context: typer.Context,
     framework: Annotated[Literal["ir", "onnx"], typer.Option(help="Operators of the IR, or of a framework.")] = "ir",
@@ -221,14 +223,7 @@ def ops(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    r"""List the operators of the IR, or those of a framework with manifest, converter and coverage.
-
-    \b
-    Examples:
-      opatlas ops
-      opatlas ops --framework onnx --coverage build/coverage
-    r
-    """
+    """List the operators of the IR, or those of a framework with manifest, converter and coverage."""
     session: Session = context.obj
     rows = work.ir_operators() if framework == "ir" else work.framework_operators(framework, coverage)
     if as_json:
@@ -237,21 +232,17 @@ def ops(
         session.show(rows_table(rows))
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        "opatlas targets", "opatlas targets --explain edge-npu", "opatlas targets --explain systolic-128x128-ws"
+    )
+)
 def targets(
     context: typer.Context,
     explain: Annotated[str | None, typer.Option(metavar="TARGET", help="Every figure of one, with its source.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    r"""List the accelerators, or explain one.
-
-    \b
-    Examples:
-      opatlas targets
-      opatlas targets --explain edge-npu
-      opatlas targets --explain systolic-128x128-ws
-    r
-    """
+    """List the accelerators, or explain one."""
     from compiler import targets as known
 
     session: Session = context.obj
@@ -272,7 +263,13 @@ def targets(
 # --- records
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        "opatlas report build/coverage",
+        "opatlas report build/coverage/records.jsonl -o /tmp/report",
+        "opatlas report build/coverage --against older/records.jsonl --fail-on regression",
+    )
+)
 def report(
     context: typer.Context,
     records: Annotated[Path, typer.Argument(metavar="RECORDS", help="A records file, or the folder of a run.")],
@@ -283,31 +280,34 @@ def report(
     ] = "nothing",
     as_json: JsonOption = False,
 ) -> None:
-    r"""Write the HTML, JSON, CSV and JUnit reports of a run and print its summary.
-
-    \b
-    Examples:
-      opatlas report build/coverage
-      opatlas report build/coverage/records.jsonl -o /tmp/report
-      opatlas report build/coverage --against older/records.jsonl --fail-on regression
-    r
-    """
+    """Write the HTML, JSON, CSV and JUnit reports of a run and print its summary."""
+    from reports import diff as compare_runs
     from reports import write_reports
-    from reports.terminal import summary_text
+    from reports.terminal import difference_text, summary_text
 
     session: Session = context.obj
     with session.working("writing reports"):
         summary = write_reports(records, output)
+        difference = None if against is None else compare_runs(against, records)
     if as_json:
-        session.show_json(json.loads(summary.model_dump_json(by_alias=True)))
+        data = json.loads(summary.model_dump_json(by_alias=True))
+        both = None if difference is None else {"summary": data, "difference": difference.model_dump(mode="json")}
+        session.show_json(both or data)
     else:
         session.show(summary_text(summary))
         session.show(Text(f"written: {output / 'index.html'}"))
-    if against is not None:
-        _compare(session, against, records, fail_on, as_json=False, quiet=as_json)
+        if difference is not None:
+            session.show(difference_text(difference))
+    if difference is not None:
+        _leave(difference, fail_on)
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        "opatlas diff older/records.jsonl build/coverage/records.jsonl",
+        "opatlas diff older newer --fail-on change --json",
+    )
+)
 def diff(
     context: typer.Context,
     old: Annotated[Path, typer.Argument(metavar="OLD", help="Records of the older run.")],
@@ -317,27 +317,24 @@ def diff(
     ] = "regression",
     as_json: JsonOption = False,
 ) -> None:
-    r"""Compare two runs: regressions, fixes, cycles, and what only the suite changed.
-
-    \b
-    Examples:
-      opatlas diff older/records.jsonl build/coverage/records.jsonl
-      opatlas diff older newer --fail-on change --json
-    """
-    _compare(context.obj, old, new, fail_on, as_json=as_json, quiet=False)
-
-
-def _compare(session: Session, old: Path, new: Path, fail_on: str, *, as_json: bool, quiet: bool) -> None:
+    """Compare two runs: regressions, fixes, cycles, and what only the suite changed."""
     from reports import diff as compare_runs
     from reports.terminal import difference_text
 
+    session: Session = context.obj
     difference = compare_runs(old, new)
     if as_json:
-        session.show_json(json.loads(difference.model_dump_json()))
-    elif not quiet:
+        session.show_json(difference.model_dump(mode="json"))
+    else:
         session.show(difference_text(difference))
-    changed = difference.is_regression or difference.suite_changes or difference.other_changes or difference.removed
-    if (fail_on == "regression" and difference.is_regression) or (fail_on == "change" and changed):
+    _leave(difference, fail_on)
+
+
+def _leave(difference: Difference, fail_on: str) -> None:
+    """Leave with status 1 if the difference is of the kind that `fail_on` names, or worse."""
+    changed = difference.suite_changes or difference.other_changes or difference.removed
+    fails = {"nothing": False, "regression": difference.is_regression, "change": difference.is_regression or changed}
+    if fails[fail_on]:
         raise typer.Exit(NO)
 
 
