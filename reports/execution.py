@@ -17,28 +17,60 @@ _BINARY = ((1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB"))
 class HostOperator(Protocol):
     """An operator that the compiler left to the host."""
 
-    operator: str
-    reason: str
-    location: str
+    @property
+    def operator(self) -> str: ...
+
+    @property
+    def reason(self) -> str: ...
+
+    @property
+    def location(self) -> str: ...
 
 
 class Result(Protocol):
     """What the compiler reports of one run. Read only, and only by name: this package does not know the compiler."""
 
-    outputs: list[Any] | None
-    placement: str
-    host_operators: tuple[HostOperator, ...]
-    cycles: int
-    seconds: float
-    traffic_bytes: int
-    compulsory_bytes: int
-    peak_sram_bytes: int
-    energy_pj: float
-    energy_by_component: dict[str, float]
-    utilization: dict[str, float]
-    operators_before: int
-    operators_after: int
-    stage_ms: dict[str, float]
+    @property
+    def outputs(self) -> Sequence[Any] | None: ...
+
+    @property
+    def placement(self) -> str: ...
+
+    @property
+    def host_operators(self) -> Sequence[HostOperator]: ...
+
+    @property
+    def cycles(self) -> int: ...
+
+    @property
+    def seconds(self) -> float: ...
+
+    @property
+    def traffic_bytes(self) -> int: ...
+
+    @property
+    def compulsory_bytes(self) -> int: ...
+
+    @property
+    def peak_sram_bytes(self) -> int: ...
+
+    @property
+    def energy_pj(self) -> float: ...
+
+    @property
+    def energy_by_component(self) -> Mapping[str, float]: ...
+
+    @property
+    def utilization(self) -> Mapping[str, float]: ...
+
+    @property
+    def operators_before(self) -> int: ...
+
+    @property
+    def operators_after(self) -> int: ...
+
+    @property
+    def stage_ms(self) -> Mapping[str, float]: ...
 
 
 _FIGURES = (
