@@ -1,0 +1,212 @@
+"""What one instance of an instruction costs: cycles, bytes and energy. Nothing here depends on data or addresses."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from compiler.errors import InvalidProgram
+from compiler.ops.work import Apply
+from compiler.program.addresses import describe, distinct_bytes, in_bytes, touches
+from compiler.program.instructions import Engine, Matmul, Memory, Transfer, Vector
+from compiler.simulator.functions import FUNCTIONS, Cost
+from compiler.targets import Dataflow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from compiler.ir import ElementType
+    from compiler.ops.work import Expression
+    from compiler.program.instructions import Instruction, Region
+    from compiler.targets import Matrix, Target
+
+COMPONENTS: Final = ("matrix", "vector", "sram", "dram")
+"""Where energy goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """The cost of one instance. ``energy`` is picojoules by component, in the order of ``COMPONENTS``."""
+
+    engine: Engine
+    cycles: int
+    dram_read: int = 0
+    dram_written: int = 0
+    macs: int = 0
+    energy: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+
+
+def _output_stationary(matrix: Matrix, m: int, n: int, k: int) -> tuple[int, int]:
+    return math.ceil(m / matrix.rows) * math.ceil(n / matrix.columns), k + matrix.rows + matrix.columns - 2
+
+
+def _weight_stationary(matrix: Matrix, m: int, n: int, k: int) -> tuple[int, int]:
+    return math.ceil(k / matrix.rows) * math.ceil(n / matrix.columns), m + 2 * matrix.rows + matrix.columns - 2
+
+
+def _input_stationary(matrix: Matrix, m: int, n: int, k: int) -> tuple[int, int]:
+    return math.ceil(k / matrix.rows) * math.ceil(m / matrix.columns), n + 2 * matrix.rows + matrix.columns - 2
+
+
+_FOLDS: Final[dict[Dataflow, Callable[[Matrix, int, int, int], tuple[int, int]]]] = {
+    Dataflow.OUTPUT_STATIONARY: _output_stationary,
+    Dataflow.WEIGHT_STATIONARY: _weight_stationary,
+    Dataflow.INPUT_STATIONARY: _input_stationary,
+}
+
+
+def matmul_cycles(matrix: Matrix, m: int, n: int, k: int, *, batch: int = 1, depth: int = 1) -> int:
+    """Cycles of ``batch`` products m x n x k: folds times the cycles of a fold.
+
+    The closed forms that reproduce SCALE-Sim's stall-free cycles, plus the one cycle that its count of the last index
+    leaves out: os ceil(m/R) ceil(n/C) (k + R + C - 2); ws ceil(k/R) ceil(n/C) (m + 2R + C - 2); is with m and n
+    exchanged. ``depth`` products along k are added in a cell each cycle. With ``hide_preload`` the stationary tiles
+    after the first load while the array works: (2R - 1) + (F - 1) max(s, R, 4) + (R + C - 2 + max(s, 4)) for F folds
+    that stream s rows each.
+    """
+    if batch == 0 or m == 0 or n == 0:
+        return 0
+    steps = max(1, math.ceil(k / depth))
+    folds, each = _FOLDS[matrix.dataflow](matrix, m, n, steps)
+    folds *= batch
+    if not matrix.hide_preload:
+        return folds * each
+    rows, columns = matrix.rows, matrix.columns
+    streamed = m if matrix.dataflow is Dataflow.WEIGHT_STATIONARY else n
+    return (2 * rows - 1) + (folds - 1) * max(streamed, rows, 4) + (rows + columns - 2 + max(streamed, 4))
+
+
+def matmul_sram(matrix: Matrix, m: int, n: int, k: int, *, accumulate: bool) -> tuple[int, int, int, int]:
+    """Elements of a and b read from SRAM, and of the result read back and written, by the array's dataflow."""
+    across, down, deep = math.ceil(n / matrix.columns), math.ceil(m / matrix.rows), math.ceil(k / matrix.rows)
+    wide = math.ceil(m / matrix.columns)
+    again = 1 if accumulate else 0
+    table = {
+        Dataflow.OUTPUT_STATIONARY: (m * k * across, k * n * down, m * n * again, m * n),
+        Dataflow.WEIGHT_STATIONARY: (m * k * across, k * n, m * n * (deep - 1 + again), m * n * deep),
+        Dataflow.INPUT_STATIONARY: (m * k, k * n * wide, m * n * (deep - 1 + again), m * n * deep),
+    }
+    return table[matrix.dataflow]
+
+
+def body_functions(expression: Expression) -> Iterator[Apply]:
+    """Each applied function of the body once."""
+    seen: set[int] = set()
+    stack = [expression]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Apply) and id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            stack.extend(node.operands)
+
+
+def _bytes(elements: int, element: ElementType) -> float:
+    return elements * element.bits / 8
+
+
+class Costs:
+    """Charges for a target. ``free_transfers``: DMA takes no time (infinite bandwidth, no latency)."""
+
+    def __init__(self, target: Target, *, free_transfers: bool = False) -> None:
+        self.target = target
+        self.free_transfers = free_transfers
+
+    def charge(self, instruction: Instruction, program: str = "") -> Charge:
+        """The cost of one instance. Raises InvalidProgram for a type that the target's engines lack."""
+        return _CHARGES[type(instruction)](self, instruction, describe(instruction, program))
+
+    def transfer(self, instruction: Transfer, who: str) -> Charge:  # noqa: ARG002 - the interface
+        """Latency + ceil(distinct DRAM bytes / bandwidth)."""
+        dram = 0
+        for operand in (instruction.source, instruction.destination):
+            if operand.region.memory is Memory.DRAM:
+                dram = self._moved(operand.region, instruction)
+        sram = sum(
+            _points_bytes(touch.region, touch.extents)
+            for touch in touches(instruction)
+            if touch.region.memory is Memory.SRAM
+        )
+        incoming = instruction.engine is Engine.DMA_IN
+        energy = self.target.energy
+        return Charge(
+            instruction.engine,
+            0 if self.free_transfers else self.target.transfer_cycles(dram),
+            dram_read=dram if incoming else 0,
+            dram_written=0 if incoming else dram,
+            energy=(0.0, 0.0, sram * energy.sram_byte, dram * energy.dram_byte),
+        )
+
+    def _moved(self, region: Region, instruction: Transfer) -> int:
+        lookups = (*instruction.source.lookups, *instruction.destination.lookups)
+        if not lookups:
+            return distinct_bytes(region, instruction.extents)
+        sizes, strides, size = in_bytes(region, instruction.extents)
+        varies = [stride != 0 or any(index < len(look.index.strides) and look.index.strides[index] for look in lookups)
+                  for index, stride in enumerate(strides)]
+        return size * math.prod(extent for extent, moving in zip(sizes, varies, strict=True) if moving)
+
+    def matmul(self, instruction: Matmul, who: str) -> Charge:
+        """The closed forms of the dataflow."""
+        matrix = self.target.matrix
+        a, b, out = instruction.a.element, instruction.b.element, instruction.out.element
+        product = matrix.product(a, b)
+        if product is None or product.accumulator is not out:
+            expected = "no such product" if product is None else f"{product.accumulator.dtype.name}"
+            msg = f"{who}: multiplies {a} by {b} into {out}; expected {expected} on target '{self.target.name}'"
+            raise InvalidProgram(msg)
+        batch, m, n, k = (math.prod(g) for g in (instruction.batch, instruction.m, instruction.n, instruction.k))
+        cycles = matmul_cycles(matrix, m, n, k, batch=batch, depth=product.depth)
+        read_a, read_b, read_out, written = matmul_sram(matrix, m, n, k, accumulate=instruction.accumulate)
+        sram = batch * (_bytes(read_a, a) + _bytes(read_b, b) + _bytes(read_out + written, out))
+        macs = batch * m * n * k
+        energy = self.target.energy
+        return Charge(
+            Engine.MATRIX, cycles, macs=macs, energy=(macs * energy.mac[a.dtype.name], 0.0, sram * energy.sram_byte, 0.0)
+        )
+
+    def vector(self, instruction: Vector, who: str) -> Charge:
+        """start + ceil(points / lanes) * the cycles of the body's functions (and of the combiner), at least one."""
+        unit = self.target.vector
+        table = {cost: getattr(unit.cycles, cost.value) for cost in Cost}
+        points = math.prod(instruction.extents)
+        cycles = operations = 0
+        energy = 0.0
+        for node in body_functions(instruction.body):
+            function = FUNCTIONS.get(node.function)
+            if function is None:
+                msg = f"{who}: scalar function '{node.function}' is unknown; expected one of {', '.join(FUNCTIONS)}"
+                raise InvalidProgram(msg)
+            cycles += table[function.cost]
+            energy += points * table[function.cost] * self._operation(node.element, who)
+            operations += 1
+        if instruction.combiner is not None:
+            cycles += unit.cycles.simple
+            energy += points * self._operation(instruction.accumulate or instruction.out.region.element, who)
+        sram = sum(_points_bytes(touch.region, touch.extents) for touch in touches(instruction))
+        return Charge(
+            Engine.VECTOR,
+            unit.cycles.start + math.ceil(points / unit.lanes) * max(cycles, 1),
+            energy=(0.0, energy, sram * self.target.energy.sram_byte, 0.0),
+        )
+
+    def _operation(self, element: ElementType, who: str) -> float:
+        found = self.target.energy.operation.get(element.dtype.name)
+        if found is None:
+            msg = f"{who}: computes in {element}, which the vector unit of target '{self.target.name}' lacks"
+            raise InvalidProgram(msg)
+        return found
+
+
+def _points_bytes(region: Region, extents: tuple[int, ...]) -> int:
+    """Bytes read or written when loops of stride 0 reuse the element at hand."""
+    sizes, strides, size = in_bytes(region, extents)
+    return size * math.prod(extent for extent, stride in zip(sizes, strides, strict=True) if stride)
+
+
+_CHARGES: Final[dict[type, Callable[[Costs, Any, str], Charge]]] = {
+    Transfer: Costs.transfer,
+    Matmul: Costs.matmul,
+    Vector: Costs.vector,
+}

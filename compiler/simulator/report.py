@@ -1,0 +1,244 @@
+"""What a simulation yields: cycles, idle time by cause, traffic, energy, roofline class; a program, then a whole run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from compiler.program.instructions import Engine
+from compiler.simulator.costs import COMPONENTS
+from compiler.simulator.timing import CAUSES, ENGINES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from compiler.program.executable import Kernel, Program
+    from compiler.simulator.timing import Clock, Schedule
+    from compiler.targets import Target
+
+
+class Bound(Enum):
+    """What limits a kernel: the engine kind that is busiest with it."""
+
+    MATRIX = "matrix"
+    VECTOR = "vector"
+    MEMORY = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelReport:
+    """One kernel of a program, for one run of it. Bytes are of DRAM; energy is picojoules by component.
+
+    ``cycles`` is by how much the kernel moved the end of the run: with overlap, what it hides behind others is theirs.
+    """
+
+    kernel: Kernel
+    cycles: int
+    busy: dict[Engine, int]
+    macs: int
+    read_bytes: int
+    written_bytes: int
+    energy: dict[str, float]
+
+    @property
+    def bound(self) -> Bound:
+        """The roofline class."""
+        work = {
+            Bound.MATRIX: self.busy[Engine.MATRIX],
+            Bound.VECTOR: self.busy[Engine.VECTOR],
+            Bound.MEMORY: max(self.busy[Engine.DMA_IN], self.busy[Engine.DMA_OUT]),
+        }
+        return max(work, key=lambda bound: work[bound])
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramReport:
+    """One run of one program. ``idle`` + ``busy`` of an engine is ``cycles``."""
+
+    program: Program
+    cycles: int
+    busy: dict[Engine, int]
+    idle: dict[Engine, dict[str, int]]
+    kernels: tuple[KernelReport, ...]
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes read from DRAM."""
+        return sum(kernel.read_bytes for kernel in self.kernels)
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes written to DRAM."""
+        return sum(kernel.written_bytes for kernel in self.kernels)
+
+    @property
+    def compulsory_bytes(self) -> int:
+        """Bytes that inputs, constants and outputs of each kernel need at least."""
+        return sum(kernel.kernel.compulsory_bytes for kernel in self.kernels)
+
+    @property
+    def energy(self) -> dict[str, float]:
+        """Picojoules by component."""
+        return {name: math.fsum(kernel.energy[name] for kernel in self.kernels) for name in COMPONENTS}
+
+
+def report_program(clock: Clock, schedule: Schedule) -> ProgramReport:
+    """The figures of one run of a program that was timed."""
+    program = clock.program
+    count = max(1, len(program.kernels))
+    busy = [dict.fromkeys(ENGINES, 0) for _ in range(count)]
+    sums = [[0, 0, 0] for _ in range(count)]
+    energy: list[list[list[float]]] = [[[] for _ in COMPONENTS] for _ in range(count)]
+    for item, charge in zip(clock.items, clock.charges, strict=True):
+        kernel, times = item.instruction.kernel, item.instances
+        busy[kernel][charge.engine] += charge.cycles * times
+        for index, amount in enumerate((charge.macs, charge.dram_read, charge.dram_written)):
+            sums[kernel][index] += amount * times
+        for parts, spent in zip(energy[kernel], charge.energy, strict=True):
+            parts.append(spent * times)
+    kernels = tuple(
+        KernelReport(
+            kernel,
+            schedule.kernel_cycles[index],
+            busy[index],
+            *sums[index],
+            dict(zip(COMPONENTS, map(math.fsum, energy[index]), strict=True)),
+        )
+        for index, kernel in enumerate(program.kernels)
+    )
+    idle = {engine: dict(zip(CAUSES, row, strict=True)) for engine, row in zip(ENGINES, schedule.idle, strict=True)}
+    return ProgramReport(program, schedule.cycles, dict(zip(ENGINES, schedule.busy, strict=True)), idle, kernels)
+
+
+@dataclass(frozen=True, slots=True)
+class HostReport:
+    """An operation on the host: cycles and bytes moved to and from it are modelled, not simulated."""
+
+    operator: str
+    reason: str
+    location: str
+    cycles: int
+    moved_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationReport:
+    """A whole run. ``programs`` has each program with the number of its runs; host cycles are modelled.
+
+    ``outputs`` is None after timing without data.
+    """
+
+    target: Target
+    outputs: list[Any] | None
+    programs: tuple[tuple[ProgramReport, int], ...]
+    host: tuple[HostReport, ...]
+
+    def _total(self, values: Sequence[int]) -> int:
+        return sum(value * times for value, (_, times) in zip(values, self.programs, strict=True))
+
+    @property
+    def accelerator_cycles(self) -> int:
+        """Simulated cycles."""
+        return self._total([report.cycles for report, _ in self.programs])
+
+    @property
+    def host_cycles(self) -> int:
+        """Modelled cycles of the host steps."""
+        return sum(step.cycles for step in self.host)
+
+    @property
+    def cycles(self) -> int:
+        """All cycles: accelerator and host take turns."""
+        return self.accelerator_cycles + self.host_cycles
+
+    @property
+    def seconds(self) -> float:
+        """Time at the target's frequency."""
+        return self.cycles / self.target.frequency_hz
+
+    @property
+    def busy(self) -> dict[str, int]:
+        """Busy cycles an engine."""
+        return {engine.value: self._total([report.busy[engine] for report, _ in self.programs]) for engine in ENGINES}
+
+    @property
+    def utilization(self) -> dict[str, float]:
+        """Busy share an engine; ``macs`` is the share of the array's multiply-accumulates that was used."""
+        cycles = self.cycles
+        shares = {name: spent / cycles if cycles else 0.0 for name, spent in self.busy.items()}
+        return {**shares, "macs": self.macs / self._most_macs() if self.macs else 0.0}
+
+    def _most_macs(self) -> int:
+        matrix = self.target.matrix
+        depth = max((product.depth for product in matrix.products), default=1)
+        return max(1, self.cycles * matrix.rows * matrix.columns * depth)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates done."""
+        return self._total([sum(kernel.macs for kernel in report.kernels) for report, _ in self.programs])
+
+    @property
+    def stalls(self) -> dict[str, dict[str, int]]:
+        """Idle cycles an engine by cause; host time is the cause ``host``."""
+        return {
+            engine.value: {
+                **{cause: self._total([report.idle[engine][cause] for report, _ in self.programs]) for cause in CAUSES},
+                "host": self.host_cycles,
+            }
+            for engine in ENGINES
+        }
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes read from DRAM."""
+        return self._total([report.read_bytes for report, _ in self.programs])
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes written to DRAM."""
+        return self._total([report.written_bytes for report, _ in self.programs])
+
+    @property
+    def traffic_bytes(self) -> int:
+        """Bytes read from and written to DRAM."""
+        return self.read_bytes + self.written_bytes
+
+    @property
+    def compulsory_bytes(self) -> int:
+        """Sum over kernels of the bytes of inputs, constants and outputs, each once."""
+        return self._total([report.compulsory_bytes for report, _ in self.programs])
+
+    @property
+    def peak_sram_bytes(self) -> int:
+        """Highest SRAM use of any program."""
+        return max((report.program.sram_bytes for report, _ in self.programs), default=0)
+
+    @property
+    def energy_by_component(self) -> dict[str, float]:
+        """Picojoules by component; the host's are not modelled."""
+        return {
+            name: math.fsum(report.energy[name] * times for report, times in self.programs) for name in COMPONENTS
+        }
+
+    @property
+    def energy_by_operator(self) -> dict[str, float]:
+        """Picojoules by the operators that a kernel stands for, joined with ``+``."""
+        parts: dict[str, list[float]] = {}
+        for report, times in self.programs:
+            for kernel in report.kernels:
+                name = "+".join(kernel.kernel.operators) or kernel.kernel.name
+                parts.setdefault(name, []).extend(spent * times for spent in kernel.energy.values())
+        return {name: math.fsum(spent) for name, spent in parts.items()}
+
+    @property
+    def energy_pj(self) -> float:
+        """Picojoules in all."""
+        return math.fsum(self.energy_by_component.values())
+
+    @property
+    def kernels(self) -> tuple[KernelReport, ...]:
+        """Each kernel of each program, once."""
+        return tuple(kernel for report, _ in self.programs for kernel in report.kernels)

@@ -1,0 +1,257 @@
+"""When each instruction runs: integer cycles, four in-order queues, waits, and repeats skipped once they recur.
+
+An instruction starts when its engine has ended the one before and every instance it waits for has ended. All durations
+are constant, so an iteration of a repeat maps the engines' state (relative to now) to the next one; once that relative
+state recurs, so does everything after, and whole periods are added instead of run. Where it never recurs, every
+iteration is run: the result is exact either way.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from compiler.program.addresses import placed
+from compiler.program.instructions import Engine, Repeat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from compiler.program.executable import Program
+    from compiler.program.instructions import Step
+    from compiler.simulator.costs import Charge, Costs
+
+ENGINES: Final = tuple(Engine)
+CAUSES: Final = ("dma", "dependency", "drained")
+"""Why an engine is idle: it waits for a DMA engine, for the matrix array or vector unit, or has nothing left to do."""
+
+_DMA: Final = 0
+_DEPENDENCY: Final = 1
+_CAUSE: Final = {Engine.DMA_IN: _DMA, Engine.DMA_OUT: _DMA, Engine.MATRIX: _DEPENDENCY, Engine.VECTOR: _DEPENDENCY}
+
+
+class Instance(NamedTuple):
+    """One execution: which instruction (``item``, its place in the program), its how-manieth, when, and its place in
+    program order among all instances."""
+
+    item: int
+    k: int
+    start: int
+    end: int
+    order: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The result of timing. ``idle`` is cycles by engine and cause; with ``busy`` they add up to ``cycles`` each.
+
+    ``kernel_cycles``: by how much each kernel's instructions moved the end of the run; they add up to ``cycles``.
+    ``simulated`` counts the instances run, the others were skipped.
+    """
+
+    cycles: int
+    busy: tuple[int, ...]
+    idle: tuple[tuple[int, ...], ...]
+    kernel_cycles: tuple[int, ...]
+    simulated: int
+
+
+class _Leaf:
+    __slots__ = ("cause", "cycles", "engine", "id", "item", "kernel", "waits")
+
+    def __init__(self, item: int, id_: int, kernel: int, engine: int, cycles: int, waits: tuple[tuple[int, int], ...]) -> None:
+        self.item, self.id, self.kernel = item, id_, kernel
+        self.engine, self.cycles, self.waits = engine, cycles, waits
+        self.cause = _CAUSE[ENGINES[engine]]
+
+
+class _Loop:
+    """A repeat: ``own`` are the ids inside that anything waits for, ``outer`` those outside that the inside waits for."""
+
+    __slots__ = ("body", "count", "engines", "outer", "own")
+
+    def __init__(self, count: int, body: list[_Node], waited: frozenset[int]) -> None:
+        self.count, self.body = count, body
+        leaves = list(_leaves(body))
+        inside = {leaf.id for leaf in leaves}
+        self.engines = sorted({leaf.engine for leaf in leaves})
+        self.own = sorted(inside & waited)
+        self.outer = sorted({on for leaf in leaves for on, _ in leaf.waits} - inside)
+
+
+_Node: TypeAlias = "_Leaf | _Loop"
+
+
+def _leaves(body: Sequence[_Node]) -> Iterator[_Leaf]:
+    for node in body:
+        if isinstance(node, _Loop):
+            yield from _leaves(node.body)
+        else:
+            yield node
+
+
+class Clock:
+    """A program prepared for timing: charges of each instruction (in program order), queues and waits."""
+
+    def __init__(self, program: Program, costs: Costs) -> None:
+        self.program = program
+        self.items = list(placed(program.body))
+        self.charges: list[Charge] = [costs.charge(item.instruction, program.name) for item in self.items]
+        lags: dict[int, int] = {}
+        for item in self.items:
+            for wait in item.instruction.waits:
+                lags[wait.on] = max(lags.get(wait.on, 0), wait.lag)
+        self._lags = lags
+        self._next = 0
+        self._body = self._prepare(program.body)
+        self._reset()
+
+    def _prepare(self, body: Sequence[Step]) -> list[_Node]:
+        nodes: list[_Node] = []
+        for step in body:
+            if isinstance(step, Repeat):
+                nodes.append(_Loop(step.count, self._prepare(step.body), frozenset(self._lags)))
+                continue
+            charge = self.charges[self._next]
+            waits = tuple((wait.on, wait.lag) for wait in step.waits)
+            engine = ENGINES.index(charge.engine)
+            nodes.append(_Leaf(self._next, step.id, step.kernel, engine, charge.cycles, waits))
+            self._next += 1
+        return nodes
+
+    def _reset(self) -> None:
+        self._ready = [0] * len(ENGINES)
+        self._last = 0
+        self._simulated = 0
+        self._idle = [[0] * len(CAUSES) for _ in ENGINES]
+        self._kernel = [0] * max(1, len(self.program.kernels))
+        self._ends: dict[int, deque[int]] = {on: deque(maxlen=lag + 1) for on, lag in self._lags.items()}
+        self._causes = {leaf.id: leaf.cause for leaf in _leaves(self._body)}
+        self._seen = [0] * len(self.items)
+        self._record: list[list[Instance]] | None = None
+
+    def measure(self, *, overlap: bool = True, skip: bool = True) -> Schedule:
+        """Time the program. ``skip`` False runs every iteration (the same result, more slowly)."""
+        self._reset()
+        if not overlap:
+            return self._sequential()
+        self._run(self._body, skip=skip)
+        return self._schedule()
+
+    def timeline(self, *, overlap: bool = True) -> tuple[Schedule, list[list[Instance]]]:
+        """Time the program and give every instance, an engine a list, in order."""
+        self._reset()
+        record: list[list[Instance]] = [[] for _ in ENGINES]
+        self._record = record
+        self._run(self._body, skip=False, overlap=overlap)
+        return self._schedule(), record
+
+    def _schedule(self) -> Schedule:
+        busy = [0] * len(ENGINES)
+        for item, charge in zip(self.items, self.charges, strict=True):
+            busy[ENGINES.index(charge.engine)] += charge.cycles * item.instances
+        for engine, idle in enumerate(self._idle):
+            idle[-1] += self._last - self._ready[engine]
+        idle_table = tuple(tuple(row) for row in self._idle)
+        return Schedule(self._last, tuple(busy), idle_table, tuple(self._kernel), self._simulated)
+
+    def _sequential(self) -> Schedule:
+        for item, charge in zip(self.items, self.charges, strict=True):
+            spent = charge.cycles * item.instances
+            self._last += spent
+            self._kernel[item.instruction.kernel] += spent
+        busy = [0] * len(ENGINES)
+        for item, charge in zip(self.items, self.charges, strict=True):
+            busy[ENGINES.index(charge.engine)] += charge.cycles * item.instances
+        idle = tuple((0, self._last - spent, 0) for spent in busy)
+        return Schedule(self._last, tuple(busy), idle, tuple(self._kernel), len(self.items))
+
+    def _run(self, body: Sequence[_Node], *, skip: bool, overlap: bool = True) -> None:
+        for node in body:
+            if isinstance(node, _Leaf):
+                self._step(node, overlap)
+            elif skip:
+                self._repeat(node)
+            else:
+                for _ in range(node.count):
+                    self._run(node.body, skip=False, overlap=overlap)
+
+    def _step(self, leaf: _Leaf, overlap: bool) -> None:
+        ready = self._ready[leaf.engine]
+        start, cause = ready, _DEPENDENCY
+        if not overlap:
+            start = self._last
+        for on, lag in leaf.waits:
+            ends = self._ends[on]
+            if len(ends) > lag and ends[-1 - lag] > start:
+                start, cause = ends[-1 - lag], self._causes[on]
+        if start > ready:
+            self._idle[leaf.engine][cause] += start - ready
+        end = start + leaf.cycles
+        self._ready[leaf.engine] = end
+        if end > self._last:
+            self._kernel[leaf.kernel] += end - self._last
+            self._last = end
+        kept = self._ends.get(leaf.id)
+        if kept is not None:
+            kept.append(end)
+        self._simulated += 1
+        if self._record is not None:
+            self._record[leaf.engine].append(Instance(leaf.item, self._seen[leaf.item], start, end, self._simulated))
+            self._seen[leaf.item] += 1
+
+    def _repeat(self, loop: _Loop) -> None:
+        """Run the loop; skip whole periods once the state recurs (found as Brent's algorithm finds a cycle)."""
+        done, anchor_at, limit = 0, 0, 1
+        anchor: tuple[object, ...] | None = None
+        counters: list[int] = []
+        anchor_time = 0
+        while done < loop.count:
+            self._run(loop.body, skip=True)
+            done += 1
+            if done == loop.count:
+                return
+            state = self._state(loop)
+            if state == anchor:
+                period = done - anchor_at
+                times = (loop.count - done) // period
+                if times:
+                    self._advance(loop, times, self._now(loop) - anchor_time, counters)
+                    done += times * period
+                for _ in range(loop.count - done):
+                    self._run(loop.body, skip=True)
+                return
+            if anchor is None or done - anchor_at == limit:
+                anchor, anchor_at, limit = state, done, limit * 2
+                counters, anchor_time = self._counters(), self._now(loop)
+
+    def _now(self, loop: _Loop) -> int:
+        return self._ready[loop.engines[0]] if loop.engines else 0
+
+    def _state(self, loop: _Loop) -> tuple[object, ...]:
+        now = self._now(loop)
+        ready = [self._ready[engine] for engine in loop.engines]
+        # An end before every engine of the loop is ready can no longer delay anything inside.
+        floor = min(ready, default=0)
+        own = tuple(tuple(end - now for end in self._ends[on]) for on in loop.own)
+        outer = tuple(tuple(max(end, floor) - now for end in self._ends[on]) for on in loop.outer)
+        return (self._last - now, tuple(at - now for at in ready), own, outer)
+
+    def _counters(self) -> list[int]:
+        return [*self._kernel, *(cycles for row in self._idle for cycles in row)]
+
+    def _advance(self, loop: _Loop, times: int, period: int, before: list[int]) -> None:
+        shift = times * period
+        for engine in loop.engines:
+            self._ready[engine] += shift
+        self._last += shift
+        for on in loop.own:
+            ends = self._ends[on]
+            for index, end in enumerate(ends):
+                ends[index] = end + shift
+        grown = [now + times * (now - then) for now, then in zip(self._counters(), before, strict=True)]
+        kernels = len(self._kernel)
+        self._kernel = grown[:kernels]
+        rest = grown[kernels:]
+        self._idle = [rest[row * len(CAUSES) : (row + 1) * len(CAUSES)] for row in range(len(ENGINES))]
