@@ -61,7 +61,8 @@ def test_narrow_types_are_rounded_once(way, name, dtype):
     found = way(name, x, **attributes)
     assert found.dtype == dtype
     # One rounding of a float32 formula: within half a unit of the last place, and a little.
-    unit = np.maximum(2.0 ** np.floor(np.log2(np.maximum(np.abs(exact), 1e-4))), 1e-4) * float(ml_dtypes.finfo(dtype).eps)
+    magnitude = np.maximum(2.0 ** np.floor(np.log2(np.maximum(np.abs(exact), 1e-4))), 1e-4)
+    unit = magnitude * float(ml_dtypes.finfo(dtype).eps)
     formula = 2e-7 * np.abs(x.astype(np.float64))
     assert np.all(np.abs(found.astype(np.float64) - exact) <= 0.51 * unit + formula)
 
@@ -74,7 +75,8 @@ def test_gelu_by_tanh(way):
 
 @pytest.mark.parametrize("way", [run, run_decomposed])
 def test_silu_scales_inside(way):
-    np.testing.assert_allclose(way("silu", X, alpha=1.702), X * torch.sigmoid(torch.tensor(1.702 * X)).numpy(), rtol=1e-12)
+    expected = X * torch.sigmoid(torch.tensor(1.702 * X)).numpy()
+    np.testing.assert_allclose(way("silu", X, alpha=1.702), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("way", [run, run_decomposed])

@@ -100,8 +100,8 @@ class Loop(Operator):
 
     name: ClassVar[str] = "loop"
     operands: ClassVar[tuple[Operand, ...]] = (
-        Operand("trip_count", Variable("I", frozenset({I64})), optional=True),
-        Operand("condition", Variable("B", BOOLEAN), optional=True),
+        Operand("trip_count", Variable("I", frozenset({I64})), optional=True, value=True),
+        Operand("condition", Variable("B", BOOLEAN), optional=True, value=True),
         Operand("carried", Variable("V", ANY), variadic=True, other=True),
     )
     regions: ClassVar[tuple[str, ...]] = ("body",)

@@ -52,7 +52,8 @@ def test_if_with_different_numbers_of_outputs_is_refused():
 def test_types_without_anything_in_common():
     with pytest.raises(TypeMismatch, match="nothing in common"):
         join("if", tensor(F32, (2,)), sequence_of(tensor(F32)))
-    assert join("if", sequence_of(tensor(F32, (2,))), sequence_of(tensor(F32, (3,)))) is sequence_of(tensor(F32, ("?",)))
+    lists = [sequence_of(tensor(F32, (size,))) for size in (2, 3, "?")]
+    assert join("if", lists[0], lists[1]) is lists[2]
     assert join("if", tensor(F32, (2,)), tensor(F32, (2, 2))) is tensor(F32, None)
 
 

@@ -53,8 +53,9 @@ class _Axis:
 class ConvTranspose(Evaluated, Composite):
     """The transpose of conv: x [N, C, *S] with w [C, M / groups, *K] -> [N, M, *O].
 
-    O = stride * (S - 1) + output_padding + reach - padding, reach being (K - 1) * dilation + 1. ``output_shape`` (spatial)
-    sets O and, with ``auto_pad``, the padding, as ONNX ConvTranspose-11 says; 'same_*' without it means O = S * stride.
+    O = stride * (S - 1) + output_padding + reach - padding, reach being (K - 1) * dilation + 1. ``output_shape``
+    (spatial) sets O and, with ``auto_pad``, the padding, as ONNX ConvTranspose-11 says; 'same_*' without it means
+    O = S * stride.
     Sums are taken at the accumulate type of conv and rounded once. The decomposition multiplies weights with the zeros
     that it puts in: where a weight is infinite or NaN it gives NaN in places that the definition leaves out.
     """
@@ -178,10 +179,11 @@ class ConvTranspose(Evaluated, Composite):
         full: Array = np.zeros((images, groups, outputs, *sizes), dtype)
         for tap in itertools.product(*(range(axis.kernel) for axis in axes)):
             slab = np.matmul(taps[(Ellipsis, *tap)].transpose(0, 2, 1), parts)
-            places = tuple(
+            places: tuple[Any, ...] = tuple(
                 slice(j * axis.dilation, j * axis.dilation + axis.spread, axis.stride)
                 for j, axis in zip(tap, axes, strict=True)
             )
-            full[(Ellipsis, *places)] += slab.reshape(images, groups, outputs, *x.shape[2:])
-        kept = full[(Ellipsis, *(slice(axis.low, axis.low + axis.out) for axis in axes))]
+            full[(..., *places)] += slab.reshape(images, groups, outputs, *x.shape[2:])
+        window: tuple[Any, ...] = tuple(slice(axis.low, axis.low + axis.out) for axis in axes)
+        kept = full[(..., *window)]
         return (kept.reshape(images, groups * outputs, *kept.shape[3:]).astype(x.dtype),)

@@ -22,12 +22,15 @@ def onnx_reference(operator, opset, inputs, outputs=1, **attributes):
     names = [f"i{k}" for k in range(len(inputs))]
     results = [f"o{k}" for k in range(outputs)]
     node = helper.make_node(operator, names, results, **attributes)
-    types = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in zip(names, inputs)]
+    types = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        for name, array in zip(names, inputs, strict=True)
+    ]
     untyped = [onnx.ValueInfoProto(name=name) for name in results]
     model = helper.make_model(
         helper.make_graph([node], "g", types, untyped), opset_imports=[helper.make_opsetid("", opset)]
     )
-    return ReferenceEvaluator(model).run(None, dict(zip(names, inputs)))
+    return ReferenceEvaluator(model).run(None, dict(zip(names, inputs, strict=True)))
 
 
 @WAYS
@@ -35,7 +38,8 @@ def onnx_reference(operator, opset, inputs, outputs=1, **attributes):
 @pytest.mark.parametrize(("name", "function"), [("softmax", torch.softmax), ("log_softmax", torch.log_softmax)])
 def test_softmax_family(way, axis, name, function):
     x = normal(3, 4, 5) * 100
-    np.testing.assert_allclose(way(name, x, axis=axis), function(torch.tensor(x), axis).numpy(), rtol=1e-12, atol=1e-300)
+    expected = function(torch.tensor(x), axis).numpy()
+    np.testing.assert_allclose(way(name, x, axis=axis), expected, rtol=1e-12, atol=1e-300)
 
 
 @WAYS

@@ -25,7 +25,8 @@ def by_onnxruntime(operator, x, outputs=1, **attributes):
     options.intra_op_num_threads = 1
     names = [f"o{k}" for k in range(outputs)]
     node = helper.make_node(operator, ["x"], names, **attributes)
-    results = [helper.make_tensor_value_info(n, e, None) for n, e in zip(names, (TensorProto.FLOAT, TensorProto.INT64))]
+    elements = (TensorProto.FLOAT, TensorProto.INT64)
+    results = [helper.make_tensor_value_info(n, e, None) for n, e in zip(names, elements, strict=False)]
     graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)], results)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
     return onnxruntime.InferenceSession(model.SerializeToString(), options).run(None, {"x": x})
