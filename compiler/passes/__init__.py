@@ -1,0 +1,1 @@
+"""Passes over graphs, one a file, and their manager."""
