@@ -80,6 +80,11 @@ class Site:
             raise InvalidModel(f"node '{self.node}' ({self.operator}) has axis {axis}; expected {-rank} to {rank - 1}")
         return axis % rank
 
+    def axis_of(self, value: Value, axis: int) -> int:
+        """The axis of a tensor counted from the front; as it is where the tensor's rank is unknown."""
+        dims = value.tensor.dims
+        return axis if dims is None else self.axis(axis, len(dims))
+
     def axes(self, axes: Sequence[int], rank: int) -> tuple[int, ...]:
         """Axes counted from the front, in the order given. Raises InvalidModel for one outside or given twice."""
         found = tuple(self.axis(axis, rank) for axis in axes)

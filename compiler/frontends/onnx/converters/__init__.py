@@ -12,6 +12,8 @@ from compiler.frontends.onnx.converters import (
     normalization,
     pad,
     pooling,
+    quantization,
+    random,
     reduce,
 )
 
@@ -27,5 +29,7 @@ __all__ = [
     "normalization",
     "pad",
     "pooling",
+    "quantization",
+    "random",
     "reduce",
 ]

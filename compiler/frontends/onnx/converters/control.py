@@ -25,7 +25,11 @@ _BATCH_LIMIT = 64
 
 @converts("If")
 def branch(site: Site) -> Results:
-    """Both branches as regions."""
+    """Both branches as regions; only the one taken, in place, where constants decide."""
+    decided = site.known(site.input(0))
+    if decided is not None and decided.size == 1:
+        name = "then_branch" if decided.reshape(()) else "else_branch"
+        return site.inline(site.attributes[name], (), site.b, name)
     regions = [site.region("then_branch", ()), site.region("else_branch", ())]
     counts = [len(region.outputs) for region in regions]
     if counts[0] != counts[1]:

@@ -1,4 +1,4 @@
-"""Values made from attributes, shapes or nothing: Constant, ConstantOfShape, Range, Shape, Size, EyeLike, Dropout."""
+"""Values made from attributes, shapes or nothing: Constant, ConstantOfShape, Range, Shape, Size, EyeLike."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Final
 
 import numpy as np
 
-from compiler.frontends.onnx.converters.common import as_int64, cast, shape_of
-from compiler.frontends.onnx.site import Results, Site, converts
+from compiler.frontends.onnx.converters.common import as_int64
+from compiler.frontends.onnx.site import Site, converts
 from compiler.frontends.onnx.types import element_from
-from compiler.ir import BOOL, Value
+from compiler.ir import Value
 from compiler.ops.creation import EyeLike, Fill, Range
 from compiler.ops.shape import ShapeOf, SizeOf
 
@@ -76,33 +76,3 @@ def eye_like(site: Site) -> Value:
     number = site.attribute("dtype")
     element = site.tensor(0).element if number is None else element_from(number, f"node '{site.node}'")
     return site.b(EyeLike, site.input(0), to=element, k=site.attribute("k"))
-
-
-def _all_kept(site: Site) -> Value:
-    return site.b(Fill, shape_of(site, site.input(0)), site.scalar(1, BOOL))
-
-
-@converts("Dropout", until=6)
-def dropout_with_mode(site: Site) -> Results:
-    """Attribute ``is_test`` says whether anything is dropped."""
-    if not site.attribute("is_test") and site.attribute("ratio") != 0:
-        site.refuse("training mode draws random numbers", "is_test")
-    return [site.input(0), None]
-
-
-@converts("Dropout", since=7, until=11)
-def dropout_in_inference(site: Site) -> Results:
-    """Nothing is dropped."""
-    if not site.wants(1):
-        return [site.input(0), None]
-    return [site.input(0), _all_kept(site) if site.version >= 10 else cast(site, _all_kept(site), site.tensor(0).element)]
-
-
-@converts("Dropout", since=12)
-def dropout(site: Site) -> Results:
-    """Nothing is dropped unless input ``training_mode`` is true and the ratio is not 0."""
-    if site.has(2) and bool(site.needed(2).any()):
-        ratio = float(site.needed(1).reshape(())) if site.has(1) else 0.5
-        if ratio:
-            site.refuse("training mode draws random numbers")
-    return [site.input(0), _all_kept(site) if site.wants(1) else None]

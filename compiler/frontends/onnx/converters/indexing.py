@@ -10,7 +10,7 @@ from compiler.ops.selection import Compress, NonZero, TopK, Unique
 
 
 def _axis(site: Site) -> int:
-    return site.axis(site.attribute("axis"), site.rank(site.input(0)))
+    return site.axis_of(site.input(0), site.attribute("axis"))
 
 
 @converts("Gather")
@@ -71,7 +71,7 @@ def reverse_sequence(site: Site) -> Value:
 def compress(site: Site) -> Value:
     """Slices whose condition holds; without an axis of the flattened input."""
     x, axis = site.input(0), site.attribute("axis")
-    attributes: dict[str, int] = {} if axis is None else {"axis": site.axis(axis, site.rank(x))}
+    attributes: dict[str, int] = {} if axis is None else {"axis": site.axis_of(x, axis)}
     return site.b(Compress, x, site.input(1), **attributes)
 
 
@@ -85,7 +85,7 @@ def non_zero(site: Site) -> Value:
 def unique(site: Site) -> Results:
     """Distinct elements, or slices along an axis; positions, inverse and counts."""
     axis = site.attribute("axis")
-    attributes: dict[str, int] = {} if axis is None else {"axis": site.axis(axis, site.rank(site.input(0)))}
+    attributes: dict[str, int] = {} if axis is None else {"axis": site.axis_of(site.input(0), axis)}
     return site.b.op(Unique, [site.input(0)], sorted=bool(site.attribute("sorted")), **attributes)
 
 

@@ -82,7 +82,7 @@ def flatten(site: Site) -> Value:
 def transpose(site: Site) -> Value:
     """By default all dims in reverse order."""
     x, order = site.input(0), site.attribute("perm")
-    rank = site.rank(x)
+    rank = site.rank(x) if order is None or x.tensor.dims is not None else len(order)
     order = tuple(reversed(range(rank))) if order is None else order
     if sorted(order) != list(range(rank)):
         site.invalid(f"attribute 'perm' is {list(order)}; expected an order of {rank} dims")
@@ -138,7 +138,7 @@ def concatenate(site: Site) -> Value:
     """Along ``axis``, which the first version sets to 1 where it is absent."""
     axis = site.attribute("axis")
     axis = 1 if axis is None else axis
-    return site.b(Concat, *site.given, axis=site.axis(axis, site.rank(site.input(0))))
+    return site.b(Concat, *site.given, axis=site.axis_of(site.input(0), axis))
 
 
 @converts("Split", until=12)
@@ -163,8 +163,8 @@ def split(site: Site) -> Results:
 
 def _split(site: Site, sizes: Value | None) -> Results:
     x, parts = site.input(0), len(site.outputs)
-    axis = site.axis(site.attribute("axis") or 0, site.rank(x))
-    size = x.tensor.known_dims[axis]
+    axis = site.axis_of(x, site.attribute("axis") or 0)
+    size = None if x.tensor.dims is None else x.tensor.dims[axis]
     if sizes is None and site.version < 18 and isinstance(size, int) and size % parts:
         site.invalid(f"size {size} of axis {axis} is no multiple of {parts} outputs")
     return site.b.op(Split, [x, sizes], axis=axis, outputs=parts)

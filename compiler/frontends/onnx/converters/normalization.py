@@ -39,7 +39,7 @@ def _over_matrix(definition: type[Definition]) -> Converter:
 def _along_axis(definition: type[Definition]) -> Converter:
     def convert(site: Site) -> Value:
         x = site.input(0)
-        return site.b(definition, x, axis=site.axis(site.attribute("axis"), site.rank(x)))
+        return site.b(definition, x, axis=site.axis_of(x, site.attribute("axis")))
 
     return convert
 
@@ -64,7 +64,7 @@ def layer_normalization(site: Site) -> Results:
     return site.b.op(
         norms.LayerNorm,
         [x, site.input(1), site.optional(2)],
-        axis=site.axis(site.attribute("axis"), site.rank(x)),
+        axis=site.axis_of(x, site.attribute("axis")),
         epsilon=site.attribute("epsilon"),
         statistics=statistics,
         **_compute_type(site, x.tensor.element),
@@ -79,7 +79,7 @@ def rms_normalization(site: Site) -> Value:
         norms.RmsNorm,
         x,
         site.input(1),
-        axis=site.axis(site.attribute("axis"), site.rank(x)),
+        axis=site.axis_of(x, site.attribute("axis")),
         epsilon=site.attribute("epsilon"),
         **_compute_type(site, x.tensor.element),
     )
@@ -168,4 +168,4 @@ def lp_normalization(site: Site) -> Value:
     x, p = site.input(0), site.attribute("p")
     if p not in {1, 2}:
         site.invalid(f"attribute 'p' is {p}; expected 1 or 2")
-    return site.b(norms.LpNorm, x, axis=site.axis(site.attribute("axis"), site.rank(x)), p=p)
+    return site.b(norms.LpNorm, x, axis=site.axis_of(x, site.attribute("axis")), p=p)
