@@ -202,7 +202,8 @@ def check(
     session: Session = context.obj
     try:
         with session.working(f"checking {model.name}"):
-            data = work.check_model(model, target, inputs, work.bindings(bind), seed, precision)
+            compiled = work.compile_model(model, target, precision=precision)
+            data = work.check_model(compiled, model, work.read_inputs(compiled, inputs, work.bindings(bind), seed))
     except UnsupportedOperator as error:
         session.err.print(Text(f"unsupported: {error}"))
         raise typer.Exit(NO) from error
@@ -347,7 +348,7 @@ def _refusals() -> tuple[type[Exception], ...]:
     from opsets.errors import ManifestError
     from reports.errors import ReportError
 
-    return (OpatlasError, ManifestError, ReportError, OSError, work.BadOption)
+    return (OpatlasError, ManifestError, ReportError, OSError, work.BadOption, work.NoReference)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

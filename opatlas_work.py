@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
+
     from compiler.api import CompiledModel
+
+
+class NoReference(RuntimeError):
+    """A model that the reference can't run; the message says why."""
 
 
 class BadOption(ValueError):
@@ -93,43 +101,90 @@ def seeded_inputs(compiled: CompiledModel, bind: Mapping[str, int], seed: int) -
     return drawn
 
 
-def check_model(
-    model: Path, target: str, inputs: Path | None, bind: Mapping[str, int], seed: int, precision: str | None
-) -> dict[str, Any]:
+def check_model(compiled: CompiledModel, model: Path, feeds: Mapping[str, Any]) -> dict[str, Any]:
     """Run a model and its reference on the same inputs; return what `opatlas check` shows, as plain data."""
-    from dataclasses import asdict
-
-    from reports.agreement import compare_output
     from reports.execution import host_operators_json
 
-    compiled = compile_model(model, target, precision=precision)
-    feeds = read_inputs(compiled, inputs, bind, seed)
     result = compiled.simulate(feeds)
-    reference = run_onnxruntime(model, feeds)
-    outputs = [
-        asdict(compare_output(name, found, expected))
-        for name, found, expected in zip(compiled.output_names, result.outputs or (), reference, strict=True)
-    ]
     return {
         "schema": 1,
         "model": model.name,
         "target": compiled.target.name,
         "placement": result.placement,
-        "outputs": outputs,
+        "outputs": _compare(compiled.output_names, result.outputs or (), _load(model), feeds),
         "host_operators": host_operators_json(result),
     }
 
 
-def run_onnxruntime(model: Path, feeds: Mapping[str, Any]) -> list[Any]:
-    """Run the reference: one thread, and no optimizer, whose fusions are not always right."""
+def locate(model: Path, target: str, feeds: Mapping[str, Any], precision: str | None) -> dict[str, Any]:
+    """Compare the value of every node with the reference; return the first that differs, if any, as plain data.
+
+    All values are made outputs for that, so what fusion alone breaks is not found here.
+    """
+    from onnx import ValueInfoProto
+
+    open_model = _load(model)
+    known = {value.name for value in open_model.graph.output}
+    makers = {name: node for node in open_model.graph.node for name in node.output if name}
+    open_model.graph.output.extend(ValueInfoProto(name=name) for name in makers if name not in known)
+    compiled = compile_model(open_model, target, precision=precision)
+    found = dict(zip(compiled.output_names, compiled.run(feeds), strict=True))
+    rows = _compare(compiled.output_names, list(found.values()), open_model, feeds)
+    by_name = {row["name"]: row for row in rows}
+    first = next((by_name[name] for name in makers if not by_name[name]["agrees"]), None)
+    if first is not None:
+        node = makers[first["name"]]
+        first |= {"operator": node.op_type, "node": node.name}
+    return {"schema": 1, "model": model.name, "target": compiled.target.name, "compared": len(rows), "first": first}
+
+
+def _compare(
+    names: Sequence[str], outputs: Sequence[Any], model: ModelProto, feeds: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    from reports.agreement import compare_output
+
+    reference = run_onnxruntime(model, feeds)
+    exact = run_exactly(model, feeds) or [None] * len(reference)
+    compared = zip(names, outputs, reference, exact, strict=True)
+    return [asdict(compare_output(name, found, expected, truth)) for name, found, expected, truth in compared]
+
+
+def _load(model: Path) -> ModelProto:
+    import onnx
+
+    return onnx.load(model)
+
+
+def run_onnxruntime(model: ModelProto, feeds: Mapping[str, Any]) -> list[Any]:
+    """Run the reference: one thread, and no optimizer, whose fusions are not always right. Raises `NoReference`."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-    return list(session.run(None, dict(feeds)))
+    try:
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        return list(session.run(None, dict(feeds)))
+    except Exception as error:  # onnxruntime's classes share no base of their own
+        raise NoReference(f"onnxruntime does not run this model: {str(error).splitlines()[0]}") from error
+
+
+def run_exactly(model: ModelProto, feeds: Mapping[str, Any]) -> list[Any] | None:
+    """Run the model in float64 by ONNX's reference; None where that is not possible. It tells noise from error."""
+    import numpy as np
+    from onnx.reference import ReferenceEvaluator
+
+    from generators.widening import FLOAT64, widen_model
+
+    try:
+        wide = widen_model(model, FLOAT64)
+        floats = {value.name for value in wide.graph.input if value.type.tensor_type.elem_type == FLOAT64.onnx_type}
+        widened = {name: np.asarray(array, np.float64) if name in floats else array for name, array in feeds.items()}
+        return list(ReferenceEvaluator(wide).run(None, widened))
+    except Exception as error:  # noqa: BLE001 - it lacks operators and refuses models in many ways; then there is none
+        logging.getLogger(__name__).info("no exact reference: %s", error)
+        return None
 
 
 def framework_operators(framework: str, coverage: Path | None) -> list[dict[str, Any]]:

@@ -122,12 +122,16 @@ _HOST_REASONS = f"""
     FROM (SELECT case_id, backend, target, unnest(host_operators) AS host FROM records)
     GROUP BY 1, 2 ORDER BY cases DESC, 1, 2 LIMIT {TOP}
 """  # noqa: S608 - TOP is a constant of this module
-_DISAGREEMENTS = """
-    SELECT case_id, outcome, oracles, ruling FROM records
-    WHERE outcome = 'oracle_disagreement'
-       OR (list_contains(map_values(oracles), 'agrees') AND list_contains(map_values(oracles), 'differs'))
+NO_VOTE = "own-evaluate"
+"""The compiler's own evaluation is recorded beside the references, but it is not one of them."""
+
+_DISAGREEMENTS = f"""
+    SELECT case_id, outcome, oracles, ruling FROM (
+        SELECT *, [entry.value FOR entry IN map_entries(oracles) IF entry.key <> '{NO_VOTE}'] AS votes FROM records
+    )
+    WHERE outcome = 'oracle_disagreement' OR (list_contains(votes, 'agrees') AND list_contains(votes, 'differs'))
     ORDER BY case_id, backend, target
-"""
+"""  # noqa: S608 - the name is a constant of this module
 _SURPRISES = """
     SELECT case_id, coalesce(expected, 'no entry'), outcome, stage FROM records WHERE unexpected
     ORDER BY case_id, backend, target

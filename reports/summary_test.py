@@ -62,6 +62,11 @@ def test_a_ruled_disagreement_of_references_is_listed_although_the_case_passed()
     assert (entry.case_id, entry.ruling) == ("r", "Slice-13: ends are clamped")
 
 
+def test_the_compilers_own_evaluation_is_no_reference_that_could_disagree():
+    own = record("o", oracles={"onnxruntime": "agrees", "own-evaluate": "differs"})
+    assert summarize([own]).disagreements == []
+
+
 def test_cases_that_ended_otherwise_than_expected_are_listed():
     [entry] = summarize([record("u", outcome="passed", expected="unsupported", unexpected=True)]).unexpected
     assert (entry.expected, entry.found) == ("unsupported", "passed")
