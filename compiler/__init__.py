@@ -1,1 +1,4 @@
-"""The bundled compiler: framework model -> graph -> passes -> program -> simulated accelerator."""
+"""The bundled compiler: framework model -> graph -> passes -> program -> simulated accelerator.
+
+``from compiler.api import compile`` is the way in.
+"""

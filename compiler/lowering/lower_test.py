@@ -19,7 +19,7 @@ from compiler.ops.reduce import ArgMax, CumSum, ReduceMax, ReduceSum
 from compiler.ops.reshape import Reshape
 from compiler.program.executable import Host, Run
 from compiler.program.verify import verify_program
-from compiler.simulator import execute
+from compiler.simulator import Machine
 from compiler.targets.loader import load_target
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ def test_lowered_graph_gives_numpys_result(case: str, size: str, joined: bool) -
             verify_program(step.program, target)
     wanted = expected(*inputs)
     wanted = wanted if isinstance(wanted, tuple) else (wanted,)
-    found = execute(executable, inputs, target)
+    found = Machine(executable, target).execute(inputs)
     assert len(found) == len(wanted)
     for got, want in zip(found, wanted, strict=True):
         assert got.dtype == want.dtype

@@ -6,17 +6,20 @@ that instructions touch, addresses may be reused freely: an early reuse costs ti
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_right, insort
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from compiler.lowering.tiling import aligned
-from compiler.program.instructions import Matmul, Operand, Transfer, Vector, Wait
+from compiler.program.instructions import Matmul, Memory, Operand, Transfer, Vector, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from compiler.program.instructions import Engine, Instruction, Memory
+    from compiler.program.instructions import Engine, Instruction
+
+
+_SRAM: Final = -1
 
 
 class Space:
@@ -110,43 +113,55 @@ _TOUCHED: dict[type, Callable[[Any], Spans]] = {Transfer: _transfer, Matmul: _ma
 
 @dataclass(frozen=True, slots=True)
 class _Touch:
-    span: Span
-    engine: Engine
+    low: int
+    high: int
     id: int
-    writes: bool
 
 
 class Hazards:
-    """Remembers who touched which bytes, and tells what a new instruction must wait for."""
+    """Remembers who touched which bytes, and tells what a new instruction must wait for.
+
+    Touches are kept apart by place (SRAM, or one DRAM buffer), engine, and reading or writing, newest last. An engine
+    works in order, so of each list only the newest touch that conflicts matters, and one that a newer touch of the same
+    list covers never does.
+    """
 
     def __init__(self) -> None:
-        self._touched: dict[Memory, list[_Touch]] = {}
+        self._touched: dict[tuple[int, bool], dict[Engine, list[_Touch]]] = {}
+        self._starts: list[int] = []
+
+    def add_buffer(self, address: int) -> None:
+        """Tell where a DRAM buffer starts. Buffers do not overlap."""
+        insort(self._starts, address)
 
     def order(self, number: int, engine: Engine, reads: Iterable[Span], writes: Iterable[Span]) -> tuple[Wait, ...]:
-        """Waits of instruction ``number``: for each other engine the last instruction whose bytes conflict.
-
-        Engines work in order, so waiting for the last one covers those before it.
-        """
+        """Waits of instruction ``number``: for each other engine the last instruction whose bytes conflict."""
         latest: dict[Engine, int] = {}
-        spans = [(span, False) for span in reads] + [(span, True) for span in writes]
-        for span, is_write in spans:
-            for touch in self._touched.get(span.memory, ()):
-                if touch.engine is engine or not (is_write or touch.writes):
-                    continue
-                if touch.span.low < span.high and span.low < touch.span.high:
-                    latest[touch.engine] = max(latest.get(touch.engine, -1), touch.id)
-        for span, is_write in spans:
-            self._record(_Touch(span, engine, number, is_write))
+        spans = [(self._place(span), span, False) for span in reads] + [
+            (self._place(span), span, True) for span in writes
+        ]
+        for place, span, is_write in spans:
+            self._find(place, span, engine, latest, earlier_writes=True)
+            if is_write:
+                self._find(place, span, engine, latest, earlier_writes=False)
+        for place, span, is_write in spans:
+            touches = self._touched.setdefault((place, is_write), {}).setdefault(engine, [])
+            if place == _SRAM:
+                touches[:] = [old for old in touches if old.low < span.low or span.high < old.high]
+            touches.append(_Touch(span.low, span.high, number))
         return tuple(Wait(on) for on in sorted(latest.values()))
 
-    def _record(self, new: _Touch) -> None:
-        """Later conflicts with bytes that ``new`` overwrites are conflicts with ``new``, which has waited for them."""
-        kept = [old for old in self._touched.get(new.span.memory, ()) if not _covers(new, old)]
-        kept.append(new)
-        self._touched[new.span.memory] = kept
+    def _place(self, span: Span) -> int:
+        return _SRAM if span.memory is Memory.SRAM else bisect_right(self._starts, span.low)
 
-
-def _covers(new: _Touch, old: _Touch) -> bool:
-    if not (new.span.low <= old.span.low and old.span.high <= new.span.high) or old.id == new.id:
-        return False
-    return new.writes or (not old.writes and old.engine is new.engine)
+    def _find(self, place: int, span: Span, engine: Engine, latest: dict[Engine, int], *, earlier_writes: bool) -> None:
+        for other, touches in self._touched.get((place, earlier_writes), {}).items():
+            if other is engine:
+                continue
+            known = latest.get(other, -1)
+            for touch in reversed(touches):
+                if touch.id <= known:
+                    break
+                if touch.low < span.high and span.low < touch.high:
+                    latest[other] = touch.id
+                    break

@@ -85,6 +85,7 @@ class Stream:
         if found is None:
             address = self.dram.allocate(value.tensor.nbytes)
             assert address is not None
+            self._hazards.add_buffer(address)
             name = f"{role.value}{len(self.buffers)}"
             found = Buffer(name, address, value.tensor, role, constant)
             self.buffers[value] = found

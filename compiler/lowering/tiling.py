@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import permutations
-from math import ceil, gcd
+from math import ceil, gcd, inf
 from typing import TYPE_CHECKING, Final
 
 from compiler.lowering.nests import ARGUMENT_COMBINERS, Nest, Read
@@ -25,6 +25,12 @@ ALIGNMENT: Final = 64
 
 _MOST_PERMUTED: Final = 5
 """Loop orders of more tiled loops than this are not searched; the natural one is taken."""
+
+_DEEPEST_CUT: Final = 5
+"""Halvings of one loop that are looked ahead."""
+
+_HIDDEN_SHARE: Final = 0.125
+"""Weight of what the busier engine hides."""
 
 _MOST_POINTS: Final = 1 << 22
 """Most points of one vector instruction that combines products: the simulator holds them all at once."""
@@ -152,8 +158,21 @@ class Tiler:
                 return None
             loop, size = step
             sizes[loop] = size
+        self._grow(sizes)
         order = self._best_order(sizes)
         return Tiling(tuple(sizes), order, self._footprint(sizes))
+
+    def _grow(self, sizes: list[int]) -> None:
+        """Double tiles again where that fits after all and costs less: an early deep cut may have left room."""
+        cost = self._cost(sizes)
+        grown = True
+        while grown:
+            grown = False
+            for loop in self._cuttable:
+                trial = list(sizes)
+                trial[loop] = min(sizes[loop] * 2, self._extents[loop])
+                if trial[loop] > sizes[loop] and self._fits(trial) and self._cost(trial) < cost:
+                    sizes[:], cost, grown = trial, self._cost(trial), True
 
     def _fits(self, sizes: Sequence[int]) -> bool:
         if self._contraction is None and self._nest.combiner is not None and product(sizes) > _MOST_POINTS:
@@ -169,17 +188,22 @@ class Tiler:
         return total + sum(result_bytes(self._nest, sizes)) * result_copies(self._nest, cut)
 
     def _best_cut(self, sizes: list[int]) -> tuple[int, int] | None:
+        """The cut that costs least for the bytes it frees.
+
+        A first cut may free nothing, since tiles that change need two buffers; so deeper cuts are tried too.
+        """
         best: tuple[float, int, int] | None = None
         cost, footprint = self._cost(sizes), self._footprint(sizes)
         for loop in self._cuttable:
-            if sizes[loop] == 1:
-                continue
             trial = list(sizes)
-            trial[loop] = self._halved(loop, sizes[loop])
-            freed = max(footprint - self._footprint(trial), 1)
-            rate = (self._cost(trial) - cost) / freed
-            if best is None or rate < best[0]:
-                best = (rate, loop, trial[loop])
+            for _ in range(_DEEPEST_CUT):
+                if trial[loop] == 1:
+                    break
+                trial[loop] = self._halved(loop, trial[loop])
+                freed = footprint - self._footprint(trial)
+                rate = (self._cost(trial) - cost) / freed if freed > 0 else inf
+                if best is None or rate < best[0]:
+                    best = (rate, loop, trial[loop])
         return None if best is None else best[1:]
 
     def _halved(self, loop: int, size: int) -> int:
@@ -196,10 +220,11 @@ class Tiler:
         }
 
     def _cost(self, sizes: Sequence[int]) -> float:
-        """Modelled cycles: the slower of transfers and compute."""
+        """Modelled cycles: the slower of transfers and compute, and a share of the other to tell equals apart."""
         counts = self._counts(sizes)
-        natural = [loop for loop in self._cuttable if loop in counts]
-        return max(self._transfer_cycles(sizes, natural, counts), self._compute_cycles(sizes, counts))
+        order = self._best_order(sizes)
+        pair = (self._transfer_cycles(sizes, order, counts), self._compute_cycles(sizes, counts))
+        return max(pair) + min(pair) * _HIDDEN_SHARE
 
     def _transfer_cycles(self, sizes: Sequence[int], order: Sequence[int], counts: dict[int, int]) -> float:
         machine = self._machine

@@ -1,0 +1,298 @@
+"""The public face: compile a model for a target, run it on the simulated accelerator, read off what it cost."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from compiler.errors import InvalidInput, OpatlasError
+from compiler.ir import Graph, SequenceType, TensorType, Type, Value, element_of, tensor
+from compiler.ir.verifier import verify
+from compiler.lowering.lower import LoweringOptions, lower
+from compiler.passes.specialize import specialize, value_inputs
+from compiler.pipeline import optimize
+from compiler.simulator import Machine, SimulationOptions
+from compiler.program.executable import Executable
+from compiler.targets.loader import DEFAULT_TARGET, load_target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import onnx
+
+    from compiler.ir import Array
+    from compiler.program.executable import Executable
+    from compiler.simulator import SimulationReport
+    from compiler.targets.schema import Target
+
+_CACHED_EXECUTABLES: Final = 16
+_LARGEST_VALUE_INPUT: Final = 4096
+"""Inputs that decide shapes are compiled into the executable up to this many elements."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to compile. ``verify_each`` checks the graph after every pass; ``dump_dir`` gets the graph after each change.
+
+    ``fuse`` False makes every loop nest a kernel of its own; ``overlap`` False lets engines work one after the other.
+    """
+
+    fuse: bool = True
+    overlap: bool = True
+    verify_each: bool = False
+    dump_dir: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostOperator:
+    """An operation that ran on the host, and why."""
+
+    operator: str
+    reason: str
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationResult:
+    """What a run gave and what it cost. All costs are modelled; bytes are DRAM's; ``utilization`` is busy / cycles.
+
+    ``placement`` is accelerator, host, mixed, or folded (nothing was left to run).
+    """
+
+    outputs: list[Any] | None
+    placement: str
+    host_operators: tuple[HostOperator, ...]
+    cycles: int
+    seconds: float
+    traffic_bytes: int
+    compulsory_bytes: int
+    peak_sram_bytes: int
+    energy_pj: float
+    energy_by_component: dict[str, float]
+    utilization: dict[str, float]
+    operators_before: int
+    operators_after: int
+    stage_ms: dict[str, float]
+    report: SimulationReport
+    """The simulator's own report: per program, kernel and host step."""
+
+
+@dataclass(slots=True)
+class _Clock:
+    """Milliseconds a stage; names the stage in errors that pass through."""
+
+    ms: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        start = perf_counter()
+        try:
+            yield
+        except OpatlasError as error:
+            error.stage = error.stage or name
+            raise
+        finally:
+            self.ms[name] = self.ms.get(name, 0.0) + (perf_counter() - start) * 1e3
+
+
+def compile(
+    model: str | Path | onnx.ModelProto | Graph,
+    target: str | Path | Target = DEFAULT_TARGET,
+    *,
+    options: Options | None = None,
+) -> CompiledModel:
+    """Import and verify a model for a target.
+
+    ``model`` is the path of an ONNX file, a ModelProto, or a graph; ``target`` a name, the path of a YAML file, or a
+    Target. Everything that depends on input sizes is done at the first run with them. Raises an OpatlasError whose
+    ``stage`` is import or verify.
+    """
+    clock = _Clock()
+    with clock.stage("import"):
+        loaded = load_target(target)
+        graph = _import(model)
+    with clock.stage("verify"):
+        verify(graph)
+    return CompiledModel(graph, loaded, options or Options(), clock.ms)
+
+
+def _import(model: str | Path | onnx.ModelProto | Graph) -> Graph:
+    if isinstance(model, Graph):
+        return model
+    from compiler.frontends.onnx import import_model
+
+    if isinstance(model, str):
+        model = Path(model)
+    return import_model(model)
+
+
+class CompiledModel:
+    """A verified model for a target; executables are made for the input sizes that come, and kept for the last ones."""
+
+    def __init__(self, graph: Graph, target: Target, options: Options, stage_ms: dict[str, float]) -> None:
+        self.graph = graph
+        self.target = target
+        self.options = options
+        self._import_ms = stage_ms
+        self._value_inputs = tuple(value_inputs(graph))
+        self._machines: OrderedDict[tuple[Any, ...], tuple[Machine, int]] = OrderedDict()
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the inputs, in order."""
+        return tuple(value.name for value in self.graph.inputs)
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the outputs, in order."""
+        return self.graph.output_names
+
+    def run(self, inputs: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
+        """The outputs for these inputs (arrays in order, or by name), computed on the simulated accelerator."""
+        outputs = self.simulate(inputs).outputs
+        assert outputs is not None
+        return outputs
+
+    def simulate(self, inputs: Sequence[Any] | Mapping[str, Any]) -> SimulationResult:
+        """Outputs and costs for these inputs. Raises an OpatlasError with its ``stage``."""
+        clock = _Clock(dict(self._import_ms))
+        with clock.stage("verify"):
+            ordered = self._ordered(inputs)
+            types = [_bound(value, item) for value, item in zip(self.graph.inputs, ordered, strict=True)]
+            known = self._known(ordered)
+        machine, after = self._machine(types, known, clock)
+        with clock.stage("simulate"):
+            report = machine.simulate(ordered)
+        return self._result(machine, after, report, clock)
+
+    def estimate(
+        self,
+        bind: Mapping[str, int] | None = None,
+        *,
+        trips: Mapping[str, int] | None = None,
+        branches: Mapping[str, bool] | None = None,
+    ) -> SimulationResult:
+        """Costs alone, without data: ``bind`` gives the sizes of symbolic dims. ``outputs`` is None.
+
+        ``trips`` gives the trip count of a loop and ``branches`` the branch of an if, by the name of their node. Raises
+        TimingNeedsData where only data decides.
+        """
+        clock = _Clock(dict(self._import_ms))
+        with clock.stage("verify"):
+            types = [_with_dims(value, bind or {}) for value in self.graph.inputs]
+        machine, after = self._machine(types, {}, clock)
+        options = replace(machine.options, trips=trips or {}, branches=branches or {})
+        with clock.stage("simulate"):
+            report = Machine(machine.executable, self.target, options).simulate()
+        return self._result(machine, after, report, clock)
+
+    def executable(self, inputs: Sequence[Any] | Mapping[str, Any]) -> Executable:
+        """What these inputs would run. Raises an OpatlasError with its ``stage``."""
+        ordered = self._ordered(inputs)
+        types = [_bound(value, item) for value, item in zip(self.graph.inputs, ordered, strict=True)]
+        return self._machine(types, self._known(ordered), _Clock())[0].executable
+
+    def _result(self, machine: Machine, after: int, report: SimulationReport, clock: _Clock) -> SimulationResult:
+        return SimulationResult(
+            outputs=report.outputs,
+            placement=_placement(machine.executable, report),
+            host_operators=tuple(HostOperator(step.operator, step.reason, step.location) for step in report.host),
+            cycles=report.cycles,
+            seconds=report.seconds,
+            traffic_bytes=report.traffic_bytes,
+            compulsory_bytes=report.compulsory_bytes,
+            peak_sram_bytes=report.peak_sram_bytes,
+            energy_pj=report.energy_pj,
+            energy_by_component=report.energy_by_component,
+            utilization=report.utilization,
+            operators_before=_count(self.graph),
+            operators_after=after,
+            stage_ms=clock.ms,
+            report=report,
+        )
+
+    def _ordered(self, inputs: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
+        names = self.input_names
+        if hasattr(inputs, "keys"):
+            given = dict(inputs)
+            unknown, missing = sorted(set(given) - set(names)), [name for name in names if name not in given]
+            if unknown or missing:
+                msg = f"inputs {unknown or missing} are {'unknown' if unknown else 'missing'}; expected {list(names)}"
+                raise InvalidInput(msg)
+            return [given[name] for name in names]
+        ordered = list(inputs)
+        if len(ordered) != len(names):
+            msg = f"{len(ordered)} inputs given; expected {len(names)}: {list(names)}"
+            raise InvalidInput(msg)
+        return ordered
+
+    def _known(self, ordered: Sequence[Any]) -> dict[Value, Array]:
+        return {
+            self.graph.inputs[index]: ordered[index]
+            for index in self._value_inputs
+            if isinstance(ordered[index], np.ndarray) and ordered[index].size <= _LARGEST_VALUE_INPUT
+        }
+
+    def _machine(self, types: Sequence[Type], known: Mapping[Value, Array], clock: _Clock) -> tuple[Machine, int]:
+        """The executable for these input types and values, on its machine, and its number of operations."""
+        values = tuple((value.index, array.dtype.str, array.tobytes()) for value, array in known.items())
+        key = (tuple(types), values)
+        found = self._machines.get(key)
+        if found is None:
+            with clock.stage("optimize"):
+                graph = optimize(specialize(self.graph, types, known), self.target, self.options)
+            with clock.stage("lower"):
+                executable = lower(graph, self.target, LoweringOptions(fuse=self.options.fuse))
+                options = SimulationOptions(overlap=self.options.overlap)
+                found = self._machines[key] = (Machine(executable, self.target, options), _count(graph))
+            if len(self._machines) > _CACHED_EXECUTABLES:
+                self._machines.popitem(last=False)
+        self._machines.move_to_end(key)
+        return found
+
+
+def _count(graph: Graph) -> int:
+    """Operations that do something: constants and terminators do not count."""
+    return sum(1 for op in graph.walk() if not op.definition.holds_constant and not op.definition.terminator)
+
+
+def _placement(executable: Executable, report: SimulationReport) -> str:
+    """Where the work was done; ``folded`` when every output is a constant and nothing ran."""
+    if report.host:
+        return "mixed" if report.programs else "host"
+    if report.programs:
+        return "accelerator"
+    return "folded" if all(slot in executable.constants for slot in executable.block.outputs) else "host"
+
+
+def _bound(value: Value, item: Any) -> Type:  # noqa: ANN401 - an array, a list or None
+    """The type of an input as it comes. Raises InvalidInput where it does not fit the model."""
+    if isinstance(value.type, SequenceType) or not isinstance(value.type, TensorType):
+        return value.type
+    array = np.asarray(item)
+    declared = value.type
+    found = tensor(element_of(array.dtype), tuple(int(size) for size in array.shape))
+    dims = declared.dims
+    fits = found.element is declared.element and (
+        dims is None
+        or (
+            len(dims) == array.ndim
+            and all(isinstance(dim, str) or dim == size for dim, size in zip(dims, array.shape, strict=True))
+        )
+    )
+    if not fits:
+        msg = f"input '{value.name}' is {found}; expected {declared}"
+        raise InvalidInput(msg)
+    return found
+
+
+def _with_dims(value: Value, bind: Mapping[str, int]) -> Type:
+    if not isinstance(value.type, TensorType) or value.type.dims is None:
+        return value.type
+    return value.type.with_dims([bind.get(dim, dim) if isinstance(dim, str) else dim for dim in value.type.dims])
