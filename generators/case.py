@@ -23,8 +23,8 @@ class Case:
     """Framework x operator x version x element type x attributes x shapes x data class x input mode.
 
     ``attributes`` are those that the node sets, ``values`` inputs given by value and free parameters of the template,
-    ``types`` the type parameters beside the one that ``dtype`` stands for, ``shapes`` the drawn inputs in order, None where
-    an optional one is left out.
+    ``types`` the type parameters beside the one that ``dtype`` stands for, ``shapes`` the drawn inputs in order, None
+    where an optional one is left out.
     """
 
     framework: str
@@ -71,7 +71,9 @@ def case_id(item: Item, dtype: str, parts: dict[str, Any]) -> str:
     domain = "" if item.domain == "ai.onnx" else f"-{item.domain}"
     pieces = [f"{item.framework}{domain}-{item.operator}-{item.since_version}-{dtype}"]
     pieces += [f"{name}={value}" for name, value in parts["types"]]
-    pieces += [f"{name}={_text(value)}" for name, value in (*parts["attributes"], *parts["values"]) if value is not None]
+    pieces += [
+        f"{name}={_text(value)}" for name, value in (*parts["attributes"], *parts["values"]) if value is not None
+    ]
     if parts["outputs"] != item.signature.min_outputs:
         pieces.append(f"outputs={parts['outputs']}")
     shapes = [dims for _, dims in parts["shapes"]]

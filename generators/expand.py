@@ -14,8 +14,8 @@ from opsets.elements import GROUP_OF, GROUPS
 from opsets.expressions import Expression, parse
 from opsets.signature import Parameter
 
-NEWEST_CAP = 24
-OLDER_CAP = 8
+NEWEST_CAP = 16
+OLDER_CAP = 6
 PAIRED_TYPES = frozenset({"float32", "float64", "float16", "int64", "int32", "int8", "uint8", "bool"})
 """Types that take part in pairs; of the others one case each is enough, since most backends refuse them whole."""
 
@@ -62,7 +62,12 @@ def case_by_id(identity: str) -> Case:
 def names_of(item: Item, case: Case) -> dict[str, object]:
     """What a manifest's expressions can read of a case."""
     names: dict[str, object] = dict.fromkeys(item.names)
-    names |= {"version": case.since_version, "outputs": case.outputs, "element": case.dtype}
+    names |= {
+        "version": case.since_version,
+        "outputs": case.outputs,
+        "element": case.dtype,
+        "data_class": case.data_class,
+    }
     names |= {name: attribute.default for name, attribute in item.signature.attributes.items()}
     names |= dict(case.types) | dict(case.attributes) | dict(case.values)
     if item.dtype_parameter:
@@ -90,7 +95,7 @@ def _stem(name: str) -> str:
 
 def _cases(item: Item) -> Iterator[Case]:
     plan = _Plan(item)
-    cap = item.entry.cap or (NEWEST_CAP if item.newest else OLDER_CAP)
+    cap = (item.entry.cap or NEWEST_CAP) if item.newest else OLDER_CAP
     seen: set[str] = set()
     for row in select(plan.axes, plan.constraints, cap):
         case = plan.case(dict(zip(plan.names, row, strict=True)))
@@ -118,8 +123,10 @@ class _Row:
         shapes: dict[str, tuple[int, ...] | None] = {}
         for name, dims in self.dims:
             scope = {**names, **shapes}
-            shapes[name] = dims if dims is None else tuple(
-                int(parse_cached(dim)(scope)) if isinstance(dim, str) else dim for dim in dims
+            shapes[name] = (
+                dims
+                if dims is None
+                else tuple(int(parse_cached(dim)(scope)) if isinstance(dim, str) else dim for dim in dims)
             )
         return shapes
 
@@ -147,6 +154,9 @@ class _Plan:
         self.axes = [*self.types, *self._other_axes()]
         self.names = [axis.name for axis in self.axes]
         self.shape_axes = self._shape_axes()
+        self.output_axes = frozenset({_OUTPUTS}).union(
+            *(self._needs(parse_cached(text).names) for text in item.entry.outputs if isinstance(text, str))
+        )
         self.constraints = self._constraints()
 
     def _homes(self) -> dict[str, frozenset[str]]:
@@ -233,15 +243,14 @@ class _Plan:
             found |= {name} & {axis.name for axis in self.types}
             found |= self.shape_axes if name in inputs else set()
         found |= {self.axes[0].name} if "element" in names else set()
-        found |= {_OUTPUTS} if "outputs" in names else set()
+        found |= self.output_axes if "outputs" in names else set()
+        found |= {_DATA} if "data_class" in names else set()
         return frozenset(found)
 
     def _constraints(self) -> list[Constraint]:
         dtype = self.axes[0].name
         found = [
-            Constraint(
-                frozenset({dtype, _DATA}), lambda names: applies(str(names[_DATA]), str(names[dtype]))
-            ),
+            Constraint(frozenset({dtype, _DATA}), lambda names: applies(str(names[_DATA]), str(names[dtype]))),
             Constraint(frozenset({_SHAPES, _MODE}), self._mode_fits),
         ]
         for text in self.item.entry.where:
@@ -281,12 +290,15 @@ class _Plan:
             scope[name] = self.attribute_defaults.get(name) if value is None else value
         scope |= {axis.name: names[axis.name] for axis in self.types if axis.name in names}
         scope["element"] = names.get(self.axes[0].name)
-        scope["outputs"] = names.get(_OUTPUTS)
+        scope["data_class"] = names.get(_DATA)
         if self.shape_axes <= names.keys():
             shapes = self.rows[int(str(names[_SHAPES]))].resolve(scope)
             scope |= {"first": next(iter(shapes.values()), None), **shapes}
             for name in self.variadic:
                 scope[name] = [dims for key, dims in shapes.items() if _stem(key) == name]
+        if self.output_axes <= names.keys():
+            wanted = names[_OUTPUTS]
+            scope["outputs"] = int(parse_cached(wanted)(scope)) if isinstance(wanted, str) else wanted
         return scope
 
     def case(self, names: dict[str, Any]) -> Case:
@@ -296,14 +308,13 @@ class _Plan:
         dtype = names[self.axes[0].name]
         chosen = self._chosen(names)
         settings: list[tuple[str, Any]] = [(name, chosen.get(name)) for name in self.settings]
-        wanted = names[_OUTPUTS]
         first = next((dims for _, dims in shapes if dims is not None), ())
         parts: dict[str, Any] = {
             "types": tuple((axis.name, names[axis.name]) for axis in self.types[1:]),
             "attributes": tuple(one for one in settings if one[0] in item.signature.attributes and one[1] is not None),
             "values": tuple(one for one in settings if one[0] not in item.signature.attributes),
             "shapes": shapes,
-            "outputs": int(parse_cached(wanted)(scope)) if isinstance(wanted, str) else wanted,
+            "outputs": scope["outputs"],
             "data_class": "empty" if 0 in first else names[_DATA],
             "input_mode": names[_MODE],
         }

@@ -1,7 +1,7 @@
 """Chooses few combinations of many: every value of the first axis, then as many pairs of values as the cap allows.
 
-Greedy, in the manner of AETG (Cohen et al., "The AETG system", IEEE TSE 23(7), 1997), but without randomness, so that the
-choice is a pure function of axes and constraints.
+Greedy, in the manner of AETG (Cohen et al., "The AETG system", IEEE TSE 23(7), 1997), but without randomness, so that
+the choice is a pure function of axes and constraints.
 """
 
 from __future__ import annotations
@@ -35,21 +35,22 @@ def select(axes: Sequence[Axis], constraints: Sequence[Constraint], cap: int) ->
 
     The first row takes the first value of each axis where constraints allow it.
     """
-    return [tuple(axis.values[index] for axis, index in zip(axes, row, strict=True)) for row in _rows(axes, constraints, cap)]
+    return [
+        tuple(axis.values[index] for axis, index in zip(axes, row, strict=True))
+        for row in _rows(axes, constraints, cap)
+    ]
 
 
 def _rows(axes: Sequence[Axis], constraints: Sequence[Constraint], cap: int) -> list[tuple[int, ...]]:
     search = _Search(axes, constraints)
-    rows: list[tuple[int, ...]] = []
-    for index in range(len(axes[0].values) if axes else 0):
-        if (row := search.complete({0: index})) is not None:
-            rows.append(search.take(row))
+    first = [search.complete_and_take({0: index}) for index in range(len(axes[0].values) if axes else 0)]
+    rows = [row for row in first if row is not None]
     while len(rows) < cap and (seed := search.next_seed()) is not None:
-        row = search.complete(seed)
+        row = search.complete_and_take(seed)
         if row is None:
             search.give_up(seed)
         else:
-            rows.append(search.take(row))
+            rows.append(row)
     return rows
 
 
@@ -64,9 +65,7 @@ class _Search:
     steps: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        self.by_axis = [
-            [(one.axes, one) for one in self.constraints if axis.name in one.axes] for axis in self.axes
-        ]
+        self.by_axis = [[(one.axes, one) for one in self.constraints if axis.name in one.axes] for axis in self.axes]
         self.open_values = [(1 << len(axis.values)) - 1 for axis in self.axes]
         self.open_pairs = {
             (first, value, second): (1 << _paired(self.axes[second])) - 1
@@ -100,6 +99,10 @@ class _Search:
                 if key in self.open_pairs:
                     self.open_pairs[key] &= ~(1 << row[second])
         return row
+
+    def complete_and_take(self, seed: dict[int, int]) -> tuple[int, ...] | None:
+        row = self.complete(seed)
+        return None if row is None else self.take(row)
 
     def complete(self, seed: dict[int, int]) -> tuple[int, ...] | None:
         """A whole row that contains the seed and meets the most pairs not yet met, or None."""

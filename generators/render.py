@@ -260,7 +260,10 @@ def _draw_code(
 
     low, high = (value(bound) for bound in draw.range or (0, 1))
     parts = {"shape": repr(shape), "dtype": numpy_source(element), "low": low, "high": high}
-    parts |= {"axis": -1 if draw.axis is None else value(draw.axis), "values": [value(one) for one in draw.values or ()]}
+    parts |= {
+        "axis": -1 if draw.axis is None else value(draw.axis),
+        "values": [value(one) for one in draw.values or ()],
+    }
     if draw.draw != "class":
         code = _BY_DRAW[draw.draw].format(**parts)
     elif draw.range is not None and case.data_class in {"random", "empty"}:

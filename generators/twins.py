@@ -77,12 +77,12 @@ def _parsed(text: str, case: Case, item: Item, names: dict[str, object]) -> list
     import onnx.parser
 
     where = f"{item.source}: {item.operator}-{item.since_version}.twin"
+    assert item.entry.twin is not None
+    header = f'<ir_version: 8, opset_import: ["" : {item.entry.twin.opset}]> twin (float[?] unused) => (float[?] none)'
     try:
         shown = {key: list(value) if isinstance(value, tuple) else value for key, value in names.items()}
         body = _template(text).render(shown, number=_number, operator=case.operator)
-        model = onnx.parser.parse_model(
-            f'<ir_version: 8, opset_import: ["" : {item.entry.twin.opset}]> twin (float[?] unused) => (float[?] none) {{ {body} }}'
-        )
+        model = onnx.parser.parse_model(f"{header} {{ {body} }}")
     except (jinja2.TemplateError, onnx.parser.ParseError) as error:
         raise ManifestError(f"{where}: {' '.join(str(error).split())}") from error
     return list(model.graph.node)

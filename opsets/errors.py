@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class ManifestError(ValueError):
-    """A manifest that cannot be used. The message is one line: ``file:line: key: what was found, what was expected``."""
+    """A manifest that cannot be used. The message is one line: ``file:line: key: found, expected``."""

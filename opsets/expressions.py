@@ -2,7 +2,8 @@
 
 ``-rank(data) <= axis < rank(data)`` is a whole constraint. Names are inputs (their shape as a tuple, or None when
 absent), attributes (their value, their default, or None), type parameters (an element name), ``element`` (the case's),
-``version``, ``outputs`` and ``first``, the shape of the first input. Only what stands in the tables below is understood; anything else is refused when the manifest is read.
+``data_class``, ``version``, ``outputs`` and ``first``, the shape of the first input. Only what stands in the tables
+below is understood; anything else is refused when the manifest is read.
 """
 
 from __future__ import annotations
@@ -85,15 +86,16 @@ def lower(text: str) -> str:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "rank": rank, "size": size, "broadcast": broadcast, "onto": onto, "inside": inside, "without": without, "at": at, "fits": fits, "bits": bits, "lower": lower,
+    "rank": rank, "size": size, "broadcast": broadcast, "onto": onto, "inside": inside, "without": without, "at": at,
+    "fits": fits, "bits": bits, "lower": lower,
     "len": len, "min": min, "max": max, "sum": sum, "abs": abs, "all": all, "any": any, "sorted": sorted, "set": set,
     "list": list, "range": range, "zip": zip, "ceil": math.ceil, "str": str,
 }  # fmt: skip
 
 _ALLOWED = (
     ast.Expression, ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.Compare, ast.IfExp, ast.Call, ast.Name, ast.Constant,
-    ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Load, ast.Store, ast.operator, ast.unaryop, ast.boolop, ast.cmpop,
-    ast.GeneratorExp, ast.ListComp, ast.comprehension,
+    ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Load, ast.Store, ast.operator, ast.unaryop, ast.boolop,
+    ast.cmpop, ast.GeneratorExp, ast.ListComp, ast.comprehension,
 )  # fmt: skip
 
 
@@ -132,7 +134,7 @@ def parse(text: str) -> Expression:
     read: set[str] = set()
     for node in ast.walk(tree):
         if not isinstance(node, _ALLOWED):
-            raise ValueError(f"'{text}': {type(node).__name__} is not part of the expression language")
+            raise ValueError(f"'{text}': {type(node).__name__} is not part of the expression language")  # noqa: TRY004
         if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS):
             raise ValueError(f"'{text}': unknown function, expected one of {', '.join(sorted(FUNCTIONS))}")
         if isinstance(node, ast.Name):

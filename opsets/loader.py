@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +21,8 @@ from opsets.tolerance import Tolerance, parse_tolerance
 
 ROOT = Path(__file__).parent
 _Model = TypeVar("_Model", File, Overrides, Entry)
+_TYPE_OF_UNION = re.compile(r".*\[.*|int|float|str|bool|dict|none")
+"""Parts of pydantic's paths that name the tried member of a union and no key of the file."""
 _MERGED = ("grid", "inputs", "types", "output_types", "tolerance")
 
 
@@ -138,7 +141,19 @@ def _versions(
                 body = _merge(body, base["versions"][text])
         entry = document.check(Entry, body, where)
         _check_names(document, where, entry, signature, known)
-        names = frozenset({*known, *entry.parameters, *entry.extra, *signature.types, "version", "outputs", "element", "first"})
+        names = frozenset(
+            {
+                *known,
+                *entry.parameters,
+                *entry.extra,
+                *signature.types,
+                "version",
+                "outputs",
+                "element",
+                "data_class",
+                "first",
+            }
+        )
         _check_expressions(document, where, entry, names)
         yield Item(
             framework=file.framework,
@@ -186,9 +201,7 @@ def _check_names(
         _check_required(document, where, entry, signature)
 
 
-def _check_expressions(
-    document: _Document, where: tuple[str, str], entry: Entry, names: frozenset[str]
-) -> None:
+def _check_expressions(document: _Document, where: tuple[str, str], entry: Entry, names: frozenset[str]) -> None:
     texts: list[tuple[tuple[str | int, ...], str]] = [(("where", at), text) for at, text in enumerate(entry.where)]
     texts += [(("output_shapes", name), text) for name, text in entry.output_shapes.items()]
     texts += [(("output_types", name), text) for name, text in entry.output_types.items()]
@@ -208,7 +221,9 @@ def _check_required(document: _Document, where: tuple[str, str], entry: Entry, s
 
 def _fit(entry: Entry, signature: Signature) -> Entry:
     """The entry without what this version does not have."""
-    keep = {formal.name for formal in signature.inputs} | signature.attributes.keys() | {*entry.parameters, *entry.extra}
+    keep = (
+        {formal.name for formal in signature.inputs} | signature.attributes.keys() | {*entry.parameters, *entry.extra}
+    )
 
     def kept(table: dict[str, Any]) -> dict[str, Any]:
         return {key: value for key, value in table.items() if key in keep}
@@ -259,16 +274,15 @@ class _Document:
             problem = getattr(error, "problem", None) or str(error).splitlines()[0]
             raise ManifestError(f"{path}:{line}: found no valid YAML: {problem}") from error
 
-    def check(
-        self, model: type[_Model], data: object, where: tuple[str | int, ...]
-    ) -> _Model:
+    def check(self, model: type[_Model], data: object, where: tuple[str | int, ...]) -> _Model:
         """Validate data that stands at ``where`` in the document."""
         try:
             return model.model_validate(data)
         except ValidationError as error:
-            first = min(error.errors(), key=lambda one: -len(one["loc"]))
+            first: Any = max(error.errors(), key=lambda one: (len(one["loc"]), one["type"] == "extra_forbidden"))
             found = "" if first["type"] == "missing" else f"found {first['input']!r:.80}, "
-            self.fail((*where, *first["loc"]), f"{found}{first['msg']}")
+            keys: list[str | int] = [part for part in first["loc"] if not _TYPE_OF_UNION.fullmatch(str(part))]
+            self.fail((*where, *keys), f"{found}{first['msg'].removeprefix('Value error, ')}")
 
     def fail(self, where: tuple[str | int, ...], message: str) -> NoReturn:
         """Refuse, with the line of the nearest key that the document has."""

@@ -51,16 +51,18 @@ class Draw(_Strict):
 
     draw: Literal["class", "uniform", "integers", "distinct", "sorted", "mask", "choice", "repeat"] = Field(
         default="class",
-        description="class: the case's data class. uniform: floats in `range`. integers: in [`range`). distinct: integers "
-        "in [`range`) without a duplicate along `axis`. sorted: ascending along the last axis. mask: true or false. "
-        "choice: one of `values`. repeat: `values`, from the start again when used up",
+        description="class: the case's data class. uniform: floats in `range`. integers: in [`range`). distinct: "
+        "integers in [`range`) without a duplicate along `axis`. sorted: ascending along the last axis. mask: true or "
+        "false. choice: one of `values`. repeat: `values`, from the start again when used up",
     )
     range: tuple[Bound, Bound] | None = Field(default=None, strict=False, description="bounds; clips every data class")
     axis: Bound | None = None
     values: list[Bound] | None = None
     nonzero: bool = Field(default=False, description="zeros become ones: for divisors of integers")
     finite: bool = Field(default=False, description="the data class `special` leaves this input alone")
-    type: str | None = Field(default=None, description="element type or type parameter, where the schema leaves it open")
+    type: str | None = Field(
+        default=None, description="element type or type parameter, where the schema leaves it open"
+    )
 
 
 class Ruling(_Strict):
@@ -74,8 +76,8 @@ class Ruling(_Strict):
 class Twin(_Strict):
     """A modern model with the meaning of an old operator version, written from its specification.
 
-    ``nodes`` is ONNX's text syntax, a Jinja template over the case's names. The names of the operator's inputs and outputs
-    are the graph's. ``same`` means: the same node, without the attributes that the newest version no longer has.
+    ``nodes`` is ONNX's text syntax, a Jinja template over the case's names. The names of the operator's inputs and
+    outputs are the graph's. ``same`` means: the same node, without the attributes that ``opset`` no longer has.
     """
 
     nodes: str = "same"
@@ -91,9 +93,13 @@ class Entry(_Strict):
         default=[[]],
         description="shapes of inputs, by position or name; a row by name may also set attributes and inputs by value",
     )
-    grid: dict[str, list[Value]] = Field(default={}, description="values of attributes, inputs by value, and parameters")
+    grid: dict[str, list[Value]] = Field(
+        default={}, description="values of attributes, inputs by value, and parameters"
+    )
     sets: list[dict[str, Value]] = Field(default=[], description="values that only make sense together")
-    by_value: list[str] = Field(default=[], description="inputs that shape rows give by value; those of grid and sets are")
+    by_value: list[str] = Field(
+        default=[], description="inputs that shape rows give by value; those of grid and sets are"
+    )
     extra: dict[str, str] = Field(default={}, description="graph inputs beside the node's, for bodies: name to type")
     parameters: list[str] = Field(default=[], description="names that are neither attribute nor input")
     inputs: dict[str, Draw] = Field(default={})
@@ -104,12 +110,16 @@ class Entry(_Strict):
     types: dict[str, list[str]] = Field(default={}, description="elements of a type parameter; all of the schema's")
     output_types: dict[str, str] = Field(default={}, description="type parameters of outputs, by expression")
     outputs: list[Bound] = Field(default=[], description="counts of outputs asked for; the least that the schema takes")
-    output_shapes: dict[str, Expression] = Field(default={}, description="where onnx has no shape inference: expressions")
+    output_shapes: dict[str, Expression] = Field(
+        default={}, description="where onnx has no shape inference: expressions"
+    )
     tolerance: Tolerances = Field(default={}, description="class by element name or group, or one for all")
     template: str = "node"
     twin: Twin | None = None
     ruling: list[Ruling] = Field(default=[])
-    cap: int | None = Field(default=None, description="greatest number of cases of a version")
+    cap: int | None = Field(
+        default=None, description="greatest number of cases of the newest version, beyond one for each type"
+    )
 
 
 class Overrides(Entry):

@@ -74,11 +74,15 @@ def newest_opset(domain: str) -> int:
     """The newest opset of a domain that the installed onnx knows."""
     import onnx.defs
 
-    return max(
-        schema.since_version
-        for schema in onnx.defs.get_all_schemas_with_history()
-        if (schema.domain or "ai.onnx") == domain
-    ) if domain != "ai.onnx" else onnx.defs.onnx_opset_version()
+    return (
+        max(
+            schema.since_version
+            for schema in onnx.defs.get_all_schemas_with_history()
+            if (schema.domain or "ai.onnx") == domain
+        )
+        if domain != "ai.onnx"
+        else onnx.defs.onnx_opset_version()
+    )
 
 
 def _signature(schema: Any) -> Signature:  # noqa: ANN401 - onnx.defs.OpSchema is a C++ class without annotations
