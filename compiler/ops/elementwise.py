@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from compiler.ir import STRING, ElementType, TensorType, Type
+from compiler.ir import F8E8M0FNU, STRING, ElementType, TensorType, Type
 from compiler.ops.registry import FLOAT, NUMERIC, REAL, Operand, Operator, Variable, register
 from compiler.ops.scalars import apply_scalar, limits
 from compiler.ops.shapes import broadcast_dims
@@ -81,7 +81,9 @@ class Add(Elementwise):
     associative: ClassVar[bool] = True
 
     def identity_element(self, element: ElementType) -> bool | int | float | None:
-        """-0.0 for floats: x + 0.0 turns -0.0 into 0.0."""
+        """-0.0 for floats: x + 0.0 turns -0.0 into 0.0. Powers of two have no zero."""
+        if element is F8E8M0FNU:
+            return None
         return -0.0 if element.is_float else 0
 
 
@@ -92,9 +94,9 @@ class Sub(Elementwise):
     name: ClassVar[str] = "sub"
     operands: ClassVar[tuple[Operand, ...]] = binary(NUMERIC)
 
-    def identity_element(self, element: ElementType) -> bool | int | float | None:  # noqa: ARG002
-        """+0: even -0.0 - 0.0 is -0.0."""
-        return 0
+    def identity_element(self, element: ElementType) -> bool | int | float | None:
+        """+0: even -0.0 - 0.0 is -0.0. Powers of two have no zero."""
+        return None if element is F8E8M0FNU else 0
 
 
 @register

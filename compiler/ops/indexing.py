@@ -274,9 +274,7 @@ class Scatter(Operator):
         combiner = _COMBINERS[reduction]
         if combiner is not None and x.element is STRING:
             return None
-        update = Loops(
-            parallel(updates.shape), (identity_access(2, updates.rank),), Arg(0, x.element), write, combiner
-        )
+        update = Loops(parallel(updates.shape), (identity_access(2, updates.rank),), Arg(0, x.element), write, combiner)
         return nests(copy(whole, x.element, parallel(x.shape), whole), update)
 
 
@@ -344,9 +342,7 @@ class ScatterNd(Scatter):
         x, indices, updates = np.asarray(operands[0]), np.asarray(operands[1]), np.asarray(operands[2])
         count, outer = indices.shape[-1], indices.shape[:-1]
         rest = x.ndim - count
-        places = [
-            wrapped(self.name, indices[..., c], x.shape[c]).reshape(*outer, *(1,) * rest) for c in range(count)
-        ]
+        places = [wrapped(self.name, indices[..., c], x.shape[c]).reshape(*outer, *(1,) * rest) for c in range(count)]
         for dim in range(count, x.ndim):
             shape = [1] * len(outer) + [-1 if d == dim else 1 for d in range(count, x.ndim)]
             places.append(np.arange(x.shape[dim]).reshape(shape))
@@ -470,9 +466,7 @@ class ReverseSequence(Composite):
         emit, call = Emit(builder), op.call()
         x, rank = op.operand(0), call.tensor(0).rank
         batch, time = call.integer("batch_axis"), call.integer("time_axis")
-        lengths = emit.reshape(
-            emit.cast(op.operand(1), I64), [-1 if dim == batch else 1 for dim in range(rank)]
-        )
+        lengths = emit.reshape(emit.cast(op.operand(1), I64), [-1 if dim == batch else 1 for dim in range(rank)])
         shape = emit("shape_of", x)
         steps = emit("iota", shape, axis=time, to=I64)
         turned = emit("sub", emit("sub", lengths, 1), steps)

@@ -137,7 +137,6 @@ class ReduceSum(Reduction):
         return 0
 
 
-
 @register
 class ReduceProd(Reduction):
     """Product along the axes; over nothing 1. Integers wrap; narrow floats accumulate in float32."""
@@ -150,7 +149,6 @@ class ReduceProd(Reduction):
     def initial(self, element: ElementType) -> bool | int | float:  # noqa: ARG002
         """One."""
         return 1
-
 
 
 @register
@@ -171,7 +169,6 @@ class ReduceMax(Reduction):
         return Combiner.OR if element is BOOL else self.combiner
 
 
-
 @register
 class ReduceMin(Reduction):
     """Least element along the axes, NaN if there is one; over nothing the type's greatest value. Of bools: all."""
@@ -190,7 +187,6 @@ class ReduceMin(Reduction):
         return Combiner.AND if element is BOOL else self.combiner
 
 
-
 @register
 class ReduceAnd(Reduction):
     """Whether all along the axes are true; over nothing true."""
@@ -205,7 +201,6 @@ class ReduceAnd(Reduction):
         return True
 
 
-
 @register
 class ReduceOr(Reduction):
     """Whether any along the axes is true; over nothing false."""
@@ -218,7 +213,6 @@ class ReduceOr(Reduction):
     def initial(self, element: ElementType) -> bool | int | float:  # noqa: ARG002
         """False."""
         return False
-
 
 
 class Extreme(Operator):

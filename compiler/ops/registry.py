@@ -119,8 +119,10 @@ def integers(low: int | None = None) -> Domain:
     shown = f"integers{'' if low is None else f' >= {low}'}"
     return Domain(
         shown,
-        lambda value: isinstance(value, tuple)
-        and all(_is_int(item) and (low is None or cast("int", item) >= low) for item in value),
+        lambda value: (
+            isinstance(value, tuple)
+            and all(_is_int(item) and (low is None or cast("int", item) >= low) for item in value)
+        ),
     )
 
 
