@@ -14,7 +14,7 @@ from onnx import TensorProto, numpy_helper
 
 from compiler.errors import InvalidModel
 from compiler.frontends.onnx.types import element_from
-from compiler.ir import STRING, Array, Constant, ElementType
+from compiler.ir import STRING, Array, Constant, ElementType, Kind
 
 if TYPE_CHECKING:
     import onnx
@@ -77,24 +77,19 @@ def _count(shape: tuple[int, ...]) -> int:
 
 
 def _byte_count(element: ElementType, shape: tuple[int, ...]) -> int:
+    """Bytes in a file: elements below 8 bits are packed into a run of bits, the lowest first."""
     return (_count(shape) * element.bits + 7) // 8
 
 
-def _packed_bits(element: ElementType) -> int | None:
-    """Storage bits of a type that ONNX packs several to a byte: 2 and 4 bits; 6-bit floats take a byte each."""
-    return element.bits if element.bits in {2, 4} else None
-
-
 def _from_bytes(data: np.ndarray[Any, Any], element: ElementType, shape: tuple[int, ...], what: str) -> Array:
-    bits = _packed_bits(element)
-    needed = (_count(shape) * (bits or 8 * element.dtype.itemsize) + 7) // 8
+    needed = _byte_count(element, shape)
     if data.size != needed:
         raise InvalidModel(f"{what} has {data.size} bytes; expected {needed} for shape {list(shape)} of {element}")
-    if bits is None:
+    if element.bits >= 8:
         array = data.view(element.dtype).reshape(shape)
         return array if _NATIVE_LITTLE else array.byteswap()
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    codes = ((data[:, None] >> shifts) & np.uint8((1 << bits) - 1)).reshape(-1)[: _count(shape)]
+    bits = np.unpackbits(data, count=_count(shape) * element.bits, bitorder="little")
+    codes = np.packbits(bits.reshape(-1, element.bits), axis=1, bitorder="little").reshape(-1)
     return _decode(codes, element).reshape(shape)
 
 
@@ -102,7 +97,7 @@ def _decode(codes: np.ndarray[Any, Any], element: ElementType) -> Array:
     """Bit patterns in the low bits of bytes to elements; ml_dtypes keeps a signed one sign-extended."""
     if element.is_float:
         return codes.view(element.dtype)
-    if element.name.startswith("i"):
+    if element.kind is Kind.SIGNED:
         sign = np.uint8(1 << (element.bits - 1))
         codes = ((codes ^ sign) - sign).view(np.int8)
     return codes.astype(element.dtype)
@@ -119,7 +114,7 @@ def _external(
     path = _inside(entries.get("location", ""), folder, what)
     size = path.stat().st_size
     offset = _number(entries, "offset", 0, what)
-    needed = _byte_count(element, shape) if _packed_bits(element) else _count(shape) * element.dtype.itemsize
+    needed = _byte_count(element, shape)
     length = _number(entries, "length", needed, what)
     if element is STRING:
         raise InvalidModel(f"{what} holds strings in external data; expected them in the model")

@@ -175,13 +175,14 @@ class _Importer:
 
     @staticmethod
     def _define(name: str, value: Value, scope: Scope, what: str, declared: Mapping[str, Type]) -> None:
+        scope.define_result(name, value, what)
+        is_new = value.op is not None and not value.name
         if name in declared:
             type_ = refined(value.type, declared[name], f"output '{name}' of {what}")
-            if value.op is not None and not value.name:
+            if is_new:
                 value.type = type_
-        if value.op is not None and not value.name:
+        if is_new:
             value.name = name
-        scope.define_result(name, value, what)
 
     def _operator(
         self,

@@ -1,0 +1,104 @@
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from compiler.errors import InvalidModel
+from compiler.frontends.onnx import converted_operators, import_model
+from compiler.frontends.onnx.harness_test import info, model_of, run, run_node
+
+X = np.array([1.0, -2.0], np.float32)
+DOMAIN = "com.example"
+OPSETS = [helper.make_opsetid("", 18)]
+
+
+def function(nodes, inputs=("a",), outputs=("b",), name="F", attributes=(), defaults=(), opsets=OPSETS):
+    return helper.make_function(DOMAIN, name, inputs, outputs, nodes, opsets, attributes, list(defaults))
+
+
+def caller(functions, inputs=("x",), name="F", **attributes):
+    call = helper.make_node(name, list(inputs), ["y"], name="call", domain=DOMAIN, **attributes)
+    return model_of([call], [info("x", (2,))], [info("y", (2,))], functions=functions, domains=[DOMAIN])
+
+
+def reference(op_type, attribute, parameter):
+    node = helper.make_node(op_type, ["a"], ["b"])
+    node.attribute.append(onnx.AttributeProto(name=attribute, ref_attr_name=parameter, type=onnx.AttributeProto.FLOAT))
+    return node
+
+
+def test_function_is_inlined_with_the_place_of_its_call():
+    nodes = [helper.make_node("Neg", ["a"], ["t"], name="inner"), helper.make_node("Abs", ["t"], ["b"])]
+    graph = import_model(caller([function(nodes)]))
+    assert [op.name for op in graph.ops] == ["neg", "abs", "return"]
+    assert str(graph.first.location) == "call/F: inner (Neg)"
+
+
+def test_names_inside_a_function_are_its_own():
+    nodes = [helper.make_node("Neg", ["a"], ["x"]), helper.make_node("Neg", ["x"], ["b"])]
+    np.testing.assert_array_equal(run(caller([function(nodes)]), X)[0], X)
+
+
+def test_attribute_of_the_call_reaches_the_body():
+    model = caller([function([reference("LeakyRelu", "alpha", "slope")], attributes=["slope"])], slope=0.5)
+    assert run(model, X)[0].tolist() == [1, -1]
+
+
+def test_default_of_a_functions_attribute():
+    body = function([reference("LeakyRelu", "alpha", "slope")], defaults=[helper.make_attribute("slope", 0.25)])
+    assert run(caller([body]), X)[0].tolist() == [1, -0.5]
+
+
+def test_attribute_that_the_call_leaves_out_takes_the_operators_default():
+    model = caller([function([reference("LeakyRelu", "alpha", "slope")], attributes=["slope"])])
+    np.testing.assert_allclose(run(model, X)[0], [1, -0.02])
+
+
+def test_attribute_that_the_function_does_not_declare_is_refused():
+    with pytest.raises(InvalidModel, match="attribute 'slope', which the function does not declare"):
+        import_model(caller([function([helper.make_node("Neg", ["a"], ["b"])])], slope=1.0))
+
+
+def test_input_that_the_call_leaves_out_is_an_omitted_one():
+    body = function([helper.make_node("Clip", ["a", "low", "high"], ["b"])], inputs=("a", "low", "high"))
+    np.testing.assert_array_equal(run(caller([body]), X)[0], X)
+
+
+def test_too_many_inputs_are_refused():
+    with pytest.raises(InvalidModel, match="given 2 inputs; expected at most 1"):
+        import_model(caller([function([helper.make_node("Neg", ["a"], ["b"])])], inputs=("x", "x")))
+
+
+def test_functions_call_functions():
+    inner = function([helper.make_node("Neg", ["a"], ["b"])], name="G")
+    opsets = [*OPSETS, helper.make_opsetid(DOMAIN, 1)]
+    outer = function([helper.make_node("G", ["a"], ["b"], domain=DOMAIN)], opsets=opsets)
+    np.testing.assert_array_equal(run(caller([inner, outer]), X)[0], -X)
+
+
+def test_recursion_is_refused():
+    body = function([helper.make_node("F", ["a"], ["b"], domain=DOMAIN)], opsets=[*OPSETS, helper.make_opsetid(DOMAIN, 1)])
+    with pytest.raises(InvalidModel, match="calls itself"):
+        import_model(caller([body]))
+
+
+def test_two_functions_of_one_name_are_refused():
+    body = function([helper.make_node("Neg", ["a"], ["b"])])
+    with pytest.raises(InvalidModel, match="two functions"):
+        import_model(caller([body, body]))
+
+
+def test_function_has_its_own_operator_set():
+    x = np.arange(8, dtype=np.float32).reshape(2, 2, 2)
+    body = function([helper.make_node("Softmax", ["a"], ["b"])], opsets=[helper.make_opsetid("", 11)])
+    call = helper.make_node("F", ["x"], ["y"], domain=DOMAIN)
+    model = model_of([call], [info("x", x.shape)], [info("y", x.shape)], functions=[body], domains=[DOMAIN])
+    e = np.exp(x - x.max((1, 2), keepdims=True))
+    np.testing.assert_allclose(run(model, x)[0], e / e.sum((1, 2), keepdims=True), rtol=1e-6)
+
+
+def test_operator_without_a_converter_is_its_schemas_function():
+    assert ("", "AffineGrid") not in converted_operators()
+    theta = np.array([[[1, 0, 0], [0, 1, 0]]], np.float32)
+    (grid,) = run_node("AffineGrid", [theta, np.array([1, 1, 2, 2])], 20, known=[1], align_corners=1)
+    assert grid.tolist() == [[[[-1, -1], [1, -1]], [[-1, 1], [1, 1]]]]
