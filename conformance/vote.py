@@ -37,7 +37,11 @@ def judge_outputs(
     types: Sequence[np.dtype[np.generic] | None],
     ruling: str | None = None,
 ) -> Judgement:
-    """Return what `answers` say of `outputs`. With a `ruling` only the oracle that it names votes, if it answered."""
+    """Return what `answers` say of `outputs`.
+
+    With a `ruling` only oracles whose name starts with it vote: the others are known to err there, so that without an
+    answer from it nothing is verified.
+    """
     words: dict[str, OracleVerdict] = {answer.oracle: "unavailable" for answer in answers}
     available = [answer for answer in answers if answer.available]
     if not available:
@@ -46,7 +50,11 @@ def judge_outputs(
     ballot = _Ballot(outputs, tolerance, evidence, types)
     try:
         results = {answer.oracle: ballot.against(answer) for answer in available}
-        voters = [answer for answer in available if answer.oracle == ruling] or available
+        voters = [answer for answer in available if ruling is None or answer.oracle.startswith(ruling)]
+        if not voters:
+            return Judgement(
+                Outcome.UNVERIFIED, f"the oracle that the ruling names, {ruling}, has no answer", oracles=words
+            )
         disputes = ballot.disputes(voters)
     except MissingEvidence as error:
         return Judgement(Outcome.UNVERIFIED, str(error), oracles=words)
