@@ -14,14 +14,13 @@ import resource
 import signal
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from conformance.backends import BackendUnderTest, default_target, load_backend
-from conformance.case import CaseInfo, Suite
+from conformance.case import Suite
 from conformance.isolation import HEADER, ProcessSettings, Request
 from conformance.judge import judge_case
-from conformance.recording import make_record
+from conformance.recording import make_record, write_reproducer
 from conformance.suites import make_suite
 from reports.record import Outcome, Record
 
@@ -57,19 +56,10 @@ class _Server:
         info = request.info
         suite, backend = self._suite(info.suite), self._backend(request.target)
         finding = judge_case(info, suite, backend, lambda part: self._send({"part": part}), request.crashed)
-        path = self._write_reproducer(suite, info) if finding.outcome in _HANDED_OUT else None
+        handed_out = finding.outcome in _HANDED_OUT
+        path = write_reproducer(self._settings.output, suite, info) if handed_out else None
         cpu_ms = (time.process_time() - start) * 1e3
         return make_record(info, finding, request.context, request.target, cpu_ms=cpu_ms, reproducer=path)
-
-    def _write_reproducer(self, suite: Suite, info: CaseInfo) -> str | None:
-        source = suite.reproducer(info)
-        if source is None:
-            return None
-        relative = Path("reproducers") / f"{_file_name(info.id)}.py"
-        path = Path(self._settings.output) / relative
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(source, encoding="utf-8")
-        return relative.as_posix()
 
     def _suite(self, name: str) -> Suite:
         if name not in self._suites:
@@ -83,10 +73,6 @@ class _Server:
 
     def _send(self, message: dict[str, Any]) -> None:
         _send(self._messages, message)
-
-
-def _file_name(case_id: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_.=,~+" else "_" for c in case_id)[:200]
 
 
 def _send(descriptor: int, message: dict[str, Any]) -> None:

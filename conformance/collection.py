@@ -9,11 +9,11 @@ from typing import Any, cast
 import pytest
 
 from conformance.case import CaseInfo
-from conformance.expectations import GREY, Expectations, expectations_path, load_expectations
+from conformance.expectations import GREY, Expectations, load_expectations
 from conformance.isolation import CaseProcess, ProcessSettings
 from conformance.options import Settings
 from conformance.recording import RunContext
-from conformance.suites import make_suite
+from conformance.suites import SUITES, make_suite
 from reports.record import Outcome, Record
 from reports.store import RecordWriter
 
@@ -39,7 +39,7 @@ class SuiteSession:
         )
         self._writer: RecordWriter | None = None
         self._worker = worker
-        self._expectations: dict[str, Expectations] = load_expectations(expectations_path(settings.backend))
+        self._expectations: dict[str, Expectations] = load_expectations(Path(settings.expectations))
 
     def run(self, info: CaseInfo, target: str, time_limit: float) -> tuple[Record, str]:
         """Run a case, write its record, and return it with what is unexpected about it ("" if nothing)."""
@@ -78,7 +78,8 @@ class SuiteFile(pytest.File):
         """Return the collector of a suite."""
         made: SuiteFile = cls.from_parent(parent, path=path)
         made.suite_name = suite_name
-        made.add_marker(getattr(pytest.mark, suite_name.replace("-", "_")))
+        if suite_name in SUITES:
+            made.add_marker(getattr(pytest.mark, suite_name.replace("-", "_")))
         # Each case has a limit of its own, kept by the process that runs it.
         made.add_marker(pytest.mark.timeout(0))
         return made

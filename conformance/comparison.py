@@ -177,13 +177,16 @@ def _compare_tensor(output: NDArray[np.generic], expected: NDArray[np.generic], 
     return _compare_exactly(output, expected, leaf)
 
 
+_OF_ANY_WIDTH = (Kind.FLOAT, Kind.COMPLEX, Kind.TEXT)
+
+
 def _same_type(
     found: np.dtype[np.generic], expected: np.dtype[np.generic], declared: np.dtype[np.generic] | None
 ) -> bool:
     """Return whether the type is the declared one; where none is declared, the reference's (it may be wider)."""
     if declared is not None and kind_of(declared) is not Kind.TEXT:
         return found == declared and kind_of(found) is kind_of(expected)
-    return found == expected or (kind_of(found) is kind_of(expected) and kind_of(found) in (Kind.FLOAT, Kind.TEXT))
+    return found == expected or (kind_of(found) is kind_of(expected) and kind_of(found) in _OF_ANY_WIDTH)
 
 
 def _compare_exactly(output: NDArray[np.generic], expected: NDArray[np.generic], leaf: _Leaf) -> Comparison:

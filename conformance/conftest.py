@@ -15,7 +15,7 @@ import pytest
 
 from conformance.collection import SESSION, SETTINGS, SuiteFile, SuiteSession
 from conformance.errors import ConformanceError
-from conformance.expectations import expectations_path, load_expectations
+from conformance.expectations import load_expectations
 from conformance.options import UNIT_TESTS, Settings, add_options, read_settings
 from conformance.suites import SUITES, make_suite
 from opsets import ManifestError
@@ -31,7 +31,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(parser)
 
 
-@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     for name in SUITES:
         config.addinivalue_line("markers", f"{name.replace('-', '_')}: cases of the suite {name}")
@@ -65,10 +64,7 @@ def _names_suites(config: pytest.Config, argument: str) -> bool:
 def _controller_settings(config: pytest.Config) -> Settings:
     try:
         settings = read_settings(config.getoption)
-        load_expectations(expectations_path(settings.backend))
-        for name in settings.suites:
-            if name in SUITES:
-                make_suite(name).prepare(config.get_terminal_writer().line)
+        load_expectations(Path(settings.expectations))
     except (ConformanceError, ManifestError) as error:
         pytest.exit(str(error), returncode=2)
     if config.option.reportchars == "a":
@@ -78,6 +74,15 @@ def _controller_settings(config: pytest.Config) -> Settings:
         for stale in Path(settings.output).glob("records-*.jsonl"):
             stale.unlink()
     return settings
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    settings = session.config.stash.get(SETTINGS, None)
+    if settings is None or hasattr(session.config, "workerinput"):
+        return
+    for name in settings.suites:
+        make_suite(name).prepare(session.config.get_terminal_writer().line)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -106,10 +111,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile | None:
     settings = parent.config.stash.get(SETTINGS, None)
-    if settings is None or file_path.parent != HERE / "suites":
-        return None
-    for name in settings.suites:
-        if SUITES.get(name, "").rpartition(".")[2] == file_path.stem:
+    for name in () if settings is None else settings.suites:
+        module = SUITES.get(name, name)
+        if file_path == HERE.parent.joinpath(*module.split(".")).with_suffix(".py"):
             return SuiteFile.of(parent, file_path, name)
     return None
 
@@ -144,7 +148,7 @@ def _is_filtered(config: pytest.Config, settings: Settings) -> bool:
 
 
 def _stale_lines(settings: Settings, records: list[Record]) -> list[str]:
-    path = expectations_path(settings.backend)
+    path = Path(settings.expectations)
     found = load_expectations(path)
     lines = []
     for suite in settings.suites:

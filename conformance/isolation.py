@@ -24,7 +24,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from conformance.case import CaseInfo
-from conformance.recording import ROOT, RunContext, lost_case, make_record
+from conformance.recording import ROOT, RunContext, lost_case, make_record, write_reproducer
+from conformance.suites import make_suite
 from reports.record import Outcome, Record, Stage
 
 HEADER = struct.Struct("<I")
@@ -101,7 +102,8 @@ class CaseProcess:
                 break
             request = replace(request, crashed=request.crashed | {answer.oracle})
         finding = lost_case(answer.outcome, answer.stage, answer.reason)
-        return make_record(info, finding, context, target, cpu_ms=(time.perf_counter() - start) * 1e3)
+        path = write_reproducer(self._settings.output, make_suite(info.suite), info)
+        return make_record(info, finding, context, target, cpu_ms=(time.perf_counter() - start) * 1e3, reproducer=path)
 
     def _attempt(self, request: Request, time_limit: float) -> Record | _Lost:
         self._ensure_child()

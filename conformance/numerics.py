@@ -97,7 +97,8 @@ def binade(magnitude: Float64Array | float, form: Format) -> Float64Array:
     """
     finite = np.where(np.isfinite(magnitude), np.abs(magnitude), 0.0)
     _, exponent = np.frexp(finite)
-    return np.asarray(np.maximum(np.ldexp(1.0, exponent - 1), form.smallest_normal), np.float64)
+    scale = np.where(finite == 0, 0.0, np.ldexp(1.0, exponent - 1))
+    return np.asarray(np.maximum(scale, form.smallest_normal), np.float64)
 
 
 def ulp(magnitude: Float64Array | float, form: Format) -> Float64Array:

@@ -14,6 +14,7 @@ import pytest
 from conformance.backends import default_target, load_backend
 from conformance.case import CaseInfo
 from conformance.errors import BadSelection
+from conformance.expectations import expectations_path
 from conformance.recording import base_versions, suite_hash
 from conformance.suites import SUITES, make_suite
 from reports.errors import ReportError
@@ -48,6 +49,9 @@ def add_options(parser: pytest.Parser) -> None:
         "--case-memory", type=int, default=0, metavar="MB", help="address space that a case may take (no limit)"
     )
     group.addoption("--output", default="build/coverage", metavar="DIR", help="where records and reports go")
+    group.addoption(
+        "--expectations", default="", metavar="FILE", help="known reds (conformance/expectations/BACKEND.yaml)"
+    )
     group.addoption("--no-reports", action="store_true", help="write the records alone")
 
 
@@ -66,6 +70,7 @@ class Settings:
     time_limit: float
     memory_mb: int
     output: str
+    expectations: str
     run: str
     suite_hash: str
     versions: Mapping[str, str]
@@ -118,6 +123,9 @@ def read_settings(option: Callable[[str], Any]) -> Settings:
         raise BadSelection("--suite needs a value")
     backend = str(option("backend"))
     targets = _words(option("target")) or [default_target(backend)]
+    for suite in suites:
+        if suite != UNIT_TESTS:
+            make_suite(suite)
     versions = base_versions()
     if set(suites) != {UNIT_TESTS}:
         versions |= load_backend(backend, targets[0]).versions()
@@ -134,6 +142,7 @@ def read_settings(option: Callable[[str], Any]) -> Settings:
         time_limit=float(option("case_timeout")),
         memory_mb=int(option("case_memory")),
         output=str(Path(option("output")).resolve()),
+        expectations=str(Path(option("expectations") or expectations_path(backend)).resolve()),
         run=f"{stamp}-{secrets.token_hex(3)}",
         suite_hash=suite_hash(),
         versions=versions,

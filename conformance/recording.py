@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
-from conformance.case import CaseInfo
+from conformance.case import CaseInfo, Suite
 from conformance.judge import Finding
 from conformance.vote import Judgement
 from reports.record import Errors, Outcome, Record, Stage
@@ -95,6 +95,19 @@ def make_record(
         cpu_ms=round(cpu_ms, 3),
         reproducer=reproducer,
     )
+
+
+def write_reproducer(output: str, suite: Suite, info: CaseInfo) -> str | None:
+    """Write a case's standalone source under the run's folder and return its path relative to it, or None."""
+    source = suite.reproducer(info)
+    if source is None:
+        return None
+    name = "".join(c if c.isalnum() or c in "-_.=,~+" else "_" for c in info.id)[:200]
+    relative = Path("reproducers") / f"{name}.py"
+    path = Path(output) / relative
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(source, encoding="utf-8")
+    return relative.as_posix()
 
 
 def lost_case(outcome: Outcome, stage: Stage, reason: str) -> Finding:

@@ -146,15 +146,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 2 on bad input, with one line on the standard error."""
     parser = argparse.ArgumentParser(prog="conformance.rewrite_expectations", description=__doc__)
     parser.add_argument("run", type=Path, help="a records file, or the folder of a run")
+    parser.add_argument("--file", type=Path, help="write this file instead of conformance/expectations/BACKEND.yaml")
     found = parser.parse_args(arguments)
     try:
         by_backend: dict[str, list[Record]] = defaultdict(list)
         for record in read_records(found.run):
             by_backend[record.backend].append(record)
         for backend, records in sorted(by_backend.items()):
-            counts = rewrite(records, expectations_path(backend))
+            path = found.file or expectations_path(backend)
+            counts = rewrite(records, path)
             shown = ", ".join(f"{count} of {suite}" for suite, count in sorted(counts.items()))
-            sys.stdout.write(f"{expectations_path(backend)}: entries: {shown}\n")
+            sys.stdout.write(f"{path}: entries: {shown}\n")
     except (ConformanceError, ReportError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 2

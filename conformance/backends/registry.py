@@ -39,7 +39,7 @@ def default_target(name: str) -> str:
 def load_backend(name: str, target: str) -> BackendUnderTest:
     """Return the backend `name`, made for `target`. Raises `UnknownBackend` with one line that says what was tried."""
     if name in built_in_names():
-        made: BackendUnderTest = importlib.import_module(f"conformance.backends.{name}").create(target)
+        made: BackendUnderTest = _imported(f"conformance.backends.{name}").create(target)
         return made
     module = _imported(name)
     found = getattr(module, "backend", None) or _only_backend_class(module) or module
