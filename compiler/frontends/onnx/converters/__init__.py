@@ -14,6 +14,7 @@ from compiler.frontends.onnx.converters import (
     pooling,
     quantization,
     random,
+    recurrent,
     reduce,
 )
 
@@ -31,5 +32,6 @@ __all__ = [
     "pooling",
     "quantization",
     "random",
+    "recurrent",
     "reduce",
 ]
