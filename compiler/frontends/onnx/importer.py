@@ -45,6 +45,14 @@ def import_model(
     return _Importer(read_model(model, folder), known or {}).graph()
 
 
+def import_signature(model: onnx.ModelProto | Path | str) -> Graph:
+    """A graph with the model's inputs and names and no operations: for a model whose inputs decide what is computed.
+
+    Raises as :func:`import_model`.
+    """
+    return _Importer(read_model(model, None), {}).signature()
+
+
 @dataclass(frozen=True, slots=True)
 class _Frame:
     """What holds for all nodes of a model or of one inlined function."""
@@ -63,6 +71,19 @@ class _Importer:
         self._known = known
         self._folder = Folder()
         self._functions = LocalFunctions(source.model.functions)
+
+    def signature(self) -> Graph:
+        """The main graph's inputs and output names, without its operations."""
+        proto = self._source.model.graph
+        graph = Graph(proto.name or "main")
+        weights = {tensor.name for tensor in proto.initializer}
+        weights.update(tensor.values.name for tensor in proto.sparse_initializer)
+        for info in proto.input:
+            if info.name not in weights:
+                graph.add_input(type_from(info.type, f"input '{info.name}'"), info.name)
+        graph.output_names = tuple(info.name for info in proto.output)
+        Builder(graph).output()
+        return graph
 
     def graph(self) -> Graph:
         """The main graph."""

@@ -4,9 +4,24 @@ from compiler.exporters.onnx.emitters import (
     contraction,
     control,
     elementwise,
+    indexing,
     movement,
     normalization,
+    quantization,
+    recurrent,
     reduce,
+    sampling,
 )
 
-__all__ = ["contraction", "control", "elementwise", "movement", "normalization", "reduce"]
+__all__ = [
+    "contraction",
+    "control",
+    "elementwise",
+    "indexing",
+    "movement",
+    "normalization",
+    "quantization",
+    "recurrent",
+    "reduce",
+    "sampling",
+]

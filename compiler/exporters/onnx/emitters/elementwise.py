@@ -86,7 +86,6 @@ _WITH_NUMBERS: Final[dict[type[Definition], tuple[str, tuple[str, ...]]]] = {
     activation.LeakyRelu: ("LeakyRelu", ("alpha",)),
     activation.Selu: ("Selu", ("alpha", "gamma")),
     activation.Shrink: ("Shrink", ("lambd", "bias")),
-    activation.Silu: ("Swish", ("alpha",)),
     activation.ThresholdedRelu: ("ThresholdedRelu", ("alpha",)),
 }
 

@@ -37,14 +37,15 @@ for _definition, _operator in _SAME.items():
 
 @exports(reshape.Reshape)
 def emit_reshape(op: Op, e: Emit) -> None:
-    """A size of 0 means 0 here; the attribute that says so excludes -1, which a static result type replaces."""
+    """A size of 0 means 0 here, which an attribute says; it excludes -1, which the result's static sizes replace."""
     value = op.call().value(1)
-    if value is not None and (value == 0).any():
-        type_ = op.result.tensor
-        sizes = e.integers(type_.shape) if type_.is_static else e.name(op.operand(1))
-        e.op(op, "Reshape", e.name(op.operand(0)), sizes, allowzero=1)
+    if value is not None and (value != 0).all():
+        e.op(op, "Reshape")
         return
-    e.op(op, "Reshape")
+    type_ = op.result.tensor
+    both = value is not None and (value == -1).any()
+    sizes = e.integers(type_.shape) if both and type_.is_static else e.name(op.operand(1))
+    e.op(op, "Reshape", e.name(op.operand(0)), sizes, allowzero=1)
 
 
 @exports(movement.Transpose)

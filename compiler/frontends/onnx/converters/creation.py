@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from compiler.frontends.onnx.converters.common import as_int64
+from compiler.frontends.onnx.converters.common import as_int64, squeeze
 from compiler.frontends.onnx.site import Site, converts
 from compiler.frontends.onnx.types import element_from
 from compiler.ir import Value
@@ -45,8 +45,9 @@ def constant_of_shape(site: Site) -> Value:
 
 @converts("Range")
 def range_(site: Site) -> Value:
-    """Numbers from start to limit."""
-    return site.b(Range, site.folded(site.input(0)), site.folded(site.input(1)), site.folded(site.input(2)))
+    """Numbers from start to limit; ONNX's own function bodies pass vectors of one element."""
+    ends = [site.folded(value) for value in site.given]
+    return site.b(Range, *(squeeze(site, value, (0,)) if value.tensor.dims == (1,) else value for value in ends))
 
 
 @converts("Shape")

@@ -1,0 +1,59 @@
+"""Quantization and contractions of quantized integers."""
+
+from __future__ import annotations
+
+from compiler.exporters.onnx.emit import Emit, exports
+from compiler.exporters.onnx.emitters.contraction import window_attributes
+from compiler.frontends.onnx.types import DATA_TYPES
+from compiler.ir import ElementType, Op
+from compiler.ops import integer_contraction, quantization
+
+
+@exports(quantization.Quantize)
+def quantize(op: Op, e: Emit) -> None:
+    """The quotient's type is ONNX's ``precision``, an attribute since operator set 23."""
+    call = op.call()
+    to, precision = op.result.tensor.element, call.get("compute_type")
+    stated = isinstance(precision, ElementType) and precision is not call.tensor(1).element and e.model.opset >= 23
+    e.op(
+        op,
+        "QuantizeLinear",
+        axis=call.integer("axis"),
+        block_size=call.integer("block") or None,
+        output_dtype=None if call.has(2) else DATA_TYPES[to],
+        saturate=int(call.flag("saturate")) if to.is_float else None,
+        precision=DATA_TYPES[precision] if stated and isinstance(precision, ElementType) else None,
+    )
+
+
+@exports(quantization.Dequantize)
+def dequantize(op: Op, e: Emit) -> None:
+    """A result type other than the scale's is an attribute since operator set 23."""
+    call = op.call()
+    to = op.result.tensor.element
+    e.op(
+        op,
+        "DequantizeLinear",
+        axis=call.integer("axis"),
+        block_size=call.integer("block") or None,
+        output_dtype=None if to is call.tensor(1).element else DATA_TYPES[to],
+    )
+
+
+@exports(quantization.DynamicQuantize)
+def dynamic_quantize(op: Op, e: Emit) -> None:
+    """By the operand's own range."""
+    e.op(op, "DynamicQuantizeLinear")
+
+
+@exports(integer_contraction.MatMulInteger)
+def matmul_integer(op: Op, e: Emit) -> None:
+    """Exact in int32."""
+    e.op(op, "MatMulInteger")
+
+
+@exports(integer_contraction.ConvInteger)
+def conv_integer(op: Op, e: Emit) -> None:
+    """Exact in int32."""
+    call = op.call()
+    e.op(op, "ConvInteger", group=call.integer("groups"), **window_attributes(call))
