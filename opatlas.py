@@ -16,7 +16,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 import opatlas_work as work
-from reports.execution import check_text, rows_table, simulation_json, simulation_text
+from reports.execution import check_text, located_text, rows_table, simulation_json, simulation_text
 
 if TYPE_CHECKING:
     from reports import Difference
@@ -112,17 +112,20 @@ def compile(
     bind: BindOption = None,
     precision: PrecisionOption = None,
 ) -> None:
-    """Compile a model and write the imported graph, the optimized ONNX model, or the program."""
+    """Compile a model and write the graph, the graph as an ONNX model of the newest opset, or the program.
+
+    Weights of a graph or a program stand in FILE.npz beside its text.
+    """
     session: Session = context.obj
     with session.working(f"compiling {model.name}"):
         compiled = work.compile_model(model, target, precision=precision, dump_dir=dump)
-        content = work.EMITTERS[emit](compiled, work.bindings(bind))
+        emitted = work.EMITTERS[emit](compiled, work.bindings(bind))
     if output is not None:
-        work.write(output, content)
-    elif isinstance(content, bytes):
+        emitted.write(output)
+    elif isinstance(emitted.content, bytes):
         raise typer.BadParameter("a binary model needs a file: give -o FILE", param_hint="--emit onnx")
     else:
-        sys.stdout.write(content)
+        sys.stdout.write(emitted.content)
 
 
 @app.command(
@@ -152,30 +155,56 @@ def simulate(
     trace: Annotated[
         Path | None, typer.Option("--trace", metavar="F.json", help="Timeline for Perfetto or Chrome.")
     ] = None,
+    locating: Annotated[
+        bool, typer.Option("--locate", help="Compare each node's value with onnxruntime; name the first that differs.")
+    ] = False,
     precision: PrecisionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a model on the simulated accelerator: cycles, traffic, energy, and what had to go to the host."""
+    """Run a model on the simulated accelerator: cycles, traffic, energy, and what had to go to the host.
+
+    With --locate the exit status is 1 if a value differs.
+    """
     session: Session = context.obj
-    if timing_only and (inputs or outputs):
-        raise typer.BadParameter("timing alone takes no inputs and gives no outputs", param_hint="--timing-only")
+    if timing_only and (inputs or outputs or locating):
+        raise typer.BadParameter("timing alone has no values: no inputs, no outputs", param_hint="--timing-only")
+    sizes = work.bindings(bind)
+    if locating:
+        _locate(session, model, target, work.Draw(inputs, sizes, seed), precision, as_json=as_json)
+        return
     with session.working(f"simulating {model.name}"):
-        compiled = work.compile_model(model, target, precision=precision)
-        if timing_only:
-            result = compiled.estimate(
-                bind=work.bindings(bind), trips=work.bindings(trips), branch=work.bindings(branch)
-            )
+        if work.is_program(model):
+            used_target, names, result = work.simulate_program(model, inputs, timing_only=timing_only)
         else:
-            result = compiled.simulate(work.read_inputs(compiled, inputs, work.bindings(bind), seed))
+            compiled = work.compile_model(model, target, precision=precision)
+            used_target, names = compiled.target.name, compiled.output_names
+            if timing_only:
+                taken = {name: bool(value) for name, value in work.bindings(branch).items()}
+                result = compiled.estimate(bind=sizes, trips=work.bindings(trips), branches=taken)
+            else:
+                result = compiled.simulate(work.read_inputs(compiled, work.Draw(inputs, sizes, seed)))
     if outputs is not None:
-        work.save_arrays(outputs, compiled.output_names, result.outputs or [])
+        work.save_arrays(outputs, names, result.outputs or [])
     if trace is not None:
-        work.write(trace, result.trace())
-    data = simulation_json(model.name, compiled.target.name, compiled.output_names, result)
+        work.write(trace, work.trace_text(result.report))
+    data = simulation_json(model.name, used_target, names, result) | work.details(result.report)
     if as_json:
         session.show_json(data)
     else:
         session.show(simulation_text(data))
+
+
+def _locate(
+    session: Session, model: Path, target: str, draw: work.Draw, precision: str | None, *, as_json: bool
+) -> None:
+    with session.working(f"comparing each value of {model.name}"):
+        data = work.locate(model, target, draw, precision)
+    if as_json:
+        session.show_json(data)
+    else:
+        session.show(located_text(data))
+    if data["first"] is not None:
+        raise typer.Exit(NO)
 
 
 @app.command(
@@ -203,7 +232,8 @@ def check(
     try:
         with session.working(f"checking {model.name}"):
             compiled = work.compile_model(model, target, precision=precision)
-            data = work.check_model(compiled, model, work.read_inputs(compiled, inputs, work.bindings(bind), seed))
+            draw = work.Draw(inputs, work.bindings(bind), seed)
+            data = work.check_model(compiled, model, work.read_inputs(compiled, draw))
     except UnsupportedOperator as error:
         session.err.print(Text(f"unsupported: {error}"))
         raise typer.Exit(NO) from error

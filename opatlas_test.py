@@ -4,9 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import onnx
+import onnx.parser
+import onnxruntime
 import pytest
 
 import opatlas
+import opatlas_work
 from reports.store import write_records
 from reports.write_test import example
 
@@ -159,6 +164,209 @@ def test_a_regression_is_status_1_where_it_is_asked_for(run, records, worse, tmp
 def test_the_difference_as_json_names_the_case(run, records, worse):
     _, out, _ = run("diff", records, worse, "--json")
     assert [change["case_id"] for change in json.loads(out)["regressions"]] == ["onnx/Add-14/float32/2x3/random"]
+
+
+MODEL = (
+    """
+<ir_version: 8, opset_import: ["" : 17]>
+mlp (float[batch, 8] x) => (float[batch, 4] y)
+<float[8, 4] w = {"""
+    + ", ".join(str((7 * i % 11 - 5) / 8) for i in range(32))
+    + """}>
+{
+    h = MatMul(x, w)
+    r = Relu(h)
+    y = Softmax<axis = -1>(r)
+}
+"""
+)
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "mlp.onnx"
+    onnx.save(onnx.parser.parse_model(MODEL), path)
+    return path
+
+
+@pytest.fixture
+def unknown_operator(tmp_path):
+    path = tmp_path / "unknown.onnx"
+    text = MODEL.replace("Relu(h)", "Frobnicate(h)")
+    onnx.save(onnx.parser.parse_model(text), path)
+    return path
+
+
+def test_a_model_simulates_and_tells_its_cost(run, model):
+    status, out, _ = run("simulate", model, "--bind", "batch=3", "--json")
+    data = json.loads(out)
+    assert status == 0
+    assert data["outputs"] == [{"name": "y", "type": "float32", "shape": [3, 4]}]
+    assert data["placement"] == "accelerator"
+    assert data["host_operators"] == []
+    assert data["cycles"] > 0
+    assert data["traffic_bytes"] >= data["compulsory_bytes"] > 0
+    assert sum(data["energy_by_component"].values()) == pytest.approx(data["energy_pj"], rel=1e-9)
+
+
+def test_the_text_of_a_simulation_has_no_colour_in_a_pipe(run, model):
+    status, out, _ = run("simulate", model)
+    assert status == 0
+    assert "cycles" in out
+    assert "no operator on the host" in out
+    assert "\x1b" not in out
+
+
+def test_timing_alone_counts_the_same_cycles_as_the_functional_run(run, model):
+    results = [run("simulate", model, "--bind", "batch=3", "--json", *more)[1] for more in ([], ["--timing-only"])]
+    functional, timing = map(json.loads, results)
+    assert timing["outputs"] is None
+    assert timing["cycles"] == functional["cycles"]
+
+
+def test_outputs_of_given_inputs_are_those_of_onnxruntime(run, model, tmp_path):
+    x = np.random.default_rng(1).standard_normal((2, 8)).astype(np.float32)
+    np.savez(tmp_path / "in.npz", x=x)
+    status, _, _ = run("simulate", model, "--inputs", tmp_path / "in.npz", "--outputs", tmp_path / "out.npz")
+    expected = onnxruntime.InferenceSession(str(model)).run(None, {"x": x})[0]
+    assert status == 0
+    np.testing.assert_allclose(np.load(tmp_path / "out.npz")["y"], expected, rtol=1e-6)
+
+
+def test_a_trace_has_a_track_an_engine(run, model, tmp_path):
+    status, _, _ = run("simulate", model, "--trace", tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert status == 0
+    assert {event["ph"] for event in events} == {"M", "X"}
+
+
+def test_a_right_model_agrees_with_onnxruntime(run, model):
+    status, out, _ = run("check", model, "--bind", "batch=2", "--json")
+    data = json.loads(out)
+    assert status == 0
+    assert [(output["name"], output["agrees"]) for output in data["outputs"]] == [("y", True)]
+    assert data["outputs"][0]["max_abs"] <= data["outputs"][0]["max_abs_allowed"]
+
+
+def test_a_wrong_result_is_status_1(run, model, monkeypatch):
+    real = opatlas_work.run_onnxruntime
+    monkeypatch.setattr(opatlas_work, "run_onnxruntime", lambda *given: [array + 1e-3 for array in real(*given)])
+    monkeypatch.setattr(opatlas_work, "run_exactly", lambda *_: None)
+    status, out, _ = run("check", model)
+    assert status == 1
+    assert "differs" in out
+
+
+def test_locate_names_the_first_node_that_differs(run, model, monkeypatch):
+    real = opatlas_work.run_onnxruntime
+
+    def spoil(*given):
+        y, h, r = real(*given)
+        return [y, h, r + 1e-3]
+
+    assert run("simulate", model, "--locate")[0] == 0
+    monkeypatch.setattr(opatlas_work, "run_onnxruntime", spoil)
+    monkeypatch.setattr(opatlas_work, "run_exactly", lambda *_: None)
+    status, out, _ = run("simulate", model, "--locate", "--json")
+    assert status == 1
+    assert json.loads(out)["first"]["operator"] == "Relu"
+
+
+@pytest.mark.parametrize("command", ["compile", "simulate"])
+def test_an_unknown_operator_is_named_on_one_line(run, unknown_operator, command):
+    status, out, err = run(command, unknown_operator)
+    assert (status, out) == (2, "")
+    assert "Frobnicate" in err
+    assert err.count("\n") == 1
+
+
+def test_check_answers_no_to_an_unknown_operator(run, unknown_operator):
+    status, _, err = run("check", unknown_operator)
+    assert status == 1
+    assert "Frobnicate" in err
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"no model at all", b"\x08\x08\x12"], ids=["empty", "not a protobuf", "truncated"]
+)
+def test_a_broken_file_is_one_line_and_nothing_is_written(run, tmp_path, content):
+    path = tmp_path / "broken.onnx"
+    path.write_bytes(content)
+    status, _, err = run("compile", path, "-o", tmp_path / "out.txt")
+    assert status == 2
+    assert "broken.onnx" in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["--target", "quantum"], "quantum"),
+        (["--bind", "batch"], "'batch'"),
+        (["--bind", "batch=many"], "'batch=many'"),
+        (["--inputs", "missing.npz"], "missing.npz"),
+    ],
+)
+def test_wrong_values_of_options_are_one_line(run, model, arguments, part):
+    status, _, err = run("simulate", model, *arguments)
+    assert status == 2
+    assert part in err
+    assert err.count("\n") == 1
+
+
+def test_inputs_that_do_not_fit_the_model_are_refused_by_name(run, model, tmp_path):
+    np.savez(tmp_path / "in.npz", z=np.zeros((2, 8), np.float32))
+    status, _, err = run("simulate", model, "--inputs", tmp_path / "in.npz")
+    assert status == 2
+    assert "'z'" in err
+
+
+def test_the_graph_compiles_to_text(run, model):
+    status, out, _ = run("compile", model, "--emit", "ir")
+    assert status == 0
+    assert '"matmul"' in out
+
+
+def test_a_program_that_was_written_simulates_to_the_same_cycles(run, model, tmp_path):
+    path = tmp_path / "mlp.program"
+    assert run("compile", model, "--bind", "batch=3", "-o", path)[0] == 0
+    from_program = json.loads(run("simulate", path, "--timing-only", "--json")[1])
+    from_model = json.loads(run("simulate", model, "--bind", "batch=3", "--timing-only", "--json")[1])
+    assert from_program["cycles"] == from_model["cycles"]
+
+
+def test_a_program_that_was_written_computes_the_same(run, model, tmp_path):
+    path, x = tmp_path / "mlp.program", np.ones((1, 8), np.float32)
+    np.savez(tmp_path / "in.npz", x=x)
+    assert run("compile", model, "-o", path)[0] == 0
+    assert run("simulate", path, "--inputs", tmp_path / "in.npz", "--outputs", tmp_path / "out.npz")[0] == 0
+    expected = onnxruntime.InferenceSession(str(model)).run(None, {"x": x})[0]
+    np.testing.assert_allclose(np.load(tmp_path / "out.npz")["y"], expected, rtol=1e-6)
+
+
+def test_a_program_with_a_typing_error_is_one_line_with_its_place(run, model, tmp_path):
+    path = tmp_path / "mlp.program"
+    run("compile", model, "-o", path)
+    path.write_text(path.read_text().replace("vector(2, 0", "vektor(2, 0"))
+    status, _, err = run("simulate", path, "--timing-only")
+    assert status == 2
+    assert "vektor" in err
+
+
+def test_a_program_needs_inputs_to_compute(run, model, tmp_path):
+    run("compile", model, "-o", tmp_path / "mlp.program")
+    status, _, err = run("simulate", tmp_path / "mlp.program")
+    assert status == 2
+    assert "['x']" in err
+
+
+def test_the_graph_as_a_model_computes_the_same(run, model, tmp_path):
+    path = tmp_path / "again.onnx"
+    assert run("compile", model, "--emit", "onnx", "-o", path)[0] == 0
+    x = np.ones((2, 8), np.float32)
+    one, two = (onnxruntime.InferenceSession(str(name)).run(None, {"x": x})[0] for name in (model, path))
+    np.testing.assert_allclose(one, two, rtol=1e-6)
 
 
 def test_the_command_never_imports_the_suites():

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from compiler.api import CompiledModel
+    from compiler.api import CompiledModel, SimulationResult
+    from compiler.simulator import SimulationReport
 
 
 class NoReference(RuntimeError):
@@ -28,7 +30,10 @@ def compile_model(
     """Compile a model file for a target."""
     from compiler import api
 
-    return api.compile(model, target=target, options=api.Options(precision=precision, dump_dir=dump_dir))
+    options = (
+        api.Options(dump_dir=dump_dir) if precision is None else api.Options(dump_dir=dump_dir, precision=precision)
+    )
+    return api.compile(model, target=target, options=options)
 
 
 def bindings(pairs: Sequence[str] | None) -> dict[str, int]:
@@ -65,18 +70,30 @@ def save_arrays(path: Path, names: Sequence[str], arrays: Sequence[Any]) -> None
         np.savez(stream, **dict(zip(names, arrays, strict=True)))
 
 
-def read_inputs(compiled: CompiledModel, path: Path | None, bind: Mapping[str, int], seed: int) -> dict[str, Any]:
-    """Return inputs by name: those of an npz file, else seeded ones. Raises `InvalidInput` for a file that is none."""
-    from compiler.errors import InvalidInput
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Where inputs come from: an npz file, else a seed and the sizes of symbolic dims (1 where none is given)."""
 
-    if path is None:
-        return seeded_inputs(compiled, bind, seed)
+    path: Path | None
+    sizes: Mapping[str, int]
+    seed: int
+
+
+def read_inputs(compiled: CompiledModel, draw: Draw) -> dict[str, Any]:
+    """Return inputs by name. Raises `InvalidInput`."""
+    return seeded_inputs(compiled, draw.sizes, draw.seed) if draw.path is None else load_arrays(draw.path)
+
+
+def load_arrays(path: Path) -> dict[str, Any]:
+    """Read an npz file. Raises `InvalidInput` for a file that is none, or that holds objects."""
     import numpy as np
+
+    from compiler.errors import InvalidInput
 
     try:
         with np.load(path, allow_pickle=False) as found:
             return {name: found[name] for name in found.files}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, AttributeError) as error:
         raise InvalidInput(f"{path}: no readable npz file of plain arrays ({error})") from error
 
 
@@ -116,20 +133,20 @@ def check_model(compiled: CompiledModel, model: Path, feeds: Mapping[str, Any]) 
     }
 
 
-def locate(model: Path, target: str, feeds: Mapping[str, Any], precision: str | None) -> dict[str, Any]:
+def locate(model: Path, target: str, draw: Draw, precision: str | None) -> dict[str, Any]:
     """Compare the value of every node with the reference; return the first that differs, if any, as plain data.
 
     All values are made outputs for that, so what fusion alone breaks is not found here.
     """
     from onnx import ValueInfoProto
 
-    open_model = _load(model)
-    known = {value.name for value in open_model.graph.output}
-    makers = {name: node for node in open_model.graph.node for name in node.output if name}
-    open_model.graph.output.extend(ValueInfoProto(name=name) for name in makers if name not in known)
-    compiled = compile_model(open_model, target, precision=precision)
-    found = dict(zip(compiled.output_names, compiled.run(feeds), strict=True))
-    rows = _compare(compiled.output_names, list(found.values()), open_model, feeds)
+    opened = _load(model)
+    known = {value.name for value in opened.graph.output}
+    makers = {name: node for node in opened.graph.node for name in node.output if name}
+    opened.graph.output.extend(ValueInfoProto(name=name) for name in makers if name not in known)
+    compiled = compile_model(opened, target, precision=precision)
+    feeds = read_inputs(compiled, draw)
+    rows = _compare(compiled.output_names, compiled.run(feeds), opened, feeds)
     by_name = {row["name"]: row for row in rows}
     first = next((by_name[name] for name in makers if not by_name[name]["agrees"]), None)
     if first is not None:
@@ -255,11 +272,135 @@ def target_row(name: str) -> dict[str, Any]:
     }
 
 
-def _emit_ir(compiled: CompiledModel, _bind: Mapping[str, int]) -> str:
-    from compiler.ir.printer import print_graph
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """What a compilation is written as: text or bytes, and arrays that stand in a file beside it."""
 
-    return print_graph(compiled.graph)
+    content: str | bytes
+    arrays: Mapping[str, Any] = field(default_factory=dict)
+
+    def write(self, path: Path) -> None:
+        """Write the content to `path`, and the arrays, if any, to `<path>.npz` before it."""
+        if self.arrays:
+            save_arrays(_beside(path), list(self.arrays), list(self.arrays.values()))
+        write(path, self.content)
 
 
-EMITTERS: Mapping[str, Callable[[CompiledModel, Mapping[str, int]], str | bytes]] = {"ir": _emit_ir}
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.npz")
+
+
+def _emit_ir(compiled: CompiledModel, _bind: Mapping[str, int]) -> Emitted:
+    from compiler.ir.printer import print_graph, resources
+
+    return Emitted(print_graph(compiled.graph), resources(compiled.graph))
+
+
+def _emit_onnx(compiled: CompiledModel, _bind: Mapping[str, int]) -> Emitted:
+    from compiler.exporters.onnx import export_model
+
+    return Emitted(bytes(export_model(compiled.graph).SerializeToString()))
+
+
+def _emit_program(compiled: CompiledModel, bind: Mapping[str, int]) -> Emitted:
+    from compiler.program.printer import constant_data, print_executable
+
+    executable = compiled.executable(seeded_inputs(compiled, bind, seed=0))
+    return Emitted(print_executable(executable), constant_data(executable))
+
+
+EMITTERS: Mapping[str, Callable[[CompiledModel, Mapping[str, int]], Emitted]] = {
+    "ir": _emit_ir,
+    "onnx": _emit_onnx,
+    "program": _emit_program,
+}
 """What `opatlas compile --emit` can write."""
+
+
+def is_program(path: Path) -> bool:
+    """Tell a program file, zip or text, from a model, which is a protobuf."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        start = stream.read(4096)
+    return start.startswith((b"PK", b"program(", b"executable("))
+
+
+def simulate_program(
+    path: Path, inputs: Path | None, *, timing_only: bool
+) -> tuple[str, Sequence[str], SimulationResult]:
+    """Simulate a program: its text with its constants in a file beside it, or a zip that has both.
+
+    Returns the target's name, the names of the outputs and the result.
+    """
+    from compiler.api import HostOperator, SimulationResult
+    from compiler.errors import InvalidInput
+    from compiler.program.executable_parser import load_executable, parse_executable
+    from compiler.simulator import simulate
+
+    if zipfile.is_zipfile(path):
+        executable = load_executable(path)
+    else:
+        constants = load_arrays(_beside(path)) if _beside(path).exists() else {}
+        executable = parse_executable(path.read_text("utf-8"), constants)
+    given: list[Any] | None = None
+    if not timing_only:
+        feeds = {} if inputs is None else load_arrays(inputs)
+        missing = [name for name in executable.input_names if name not in feeds]
+        if missing:
+            raise InvalidInput(f"{path}: inputs {missing} are missing: give --inputs F.npz, or --timing-only")
+        given = [feeds[name] for name in executable.input_names]
+    report = simulate(executable, given)
+    hosts = tuple(HostOperator(entry.operator, entry.reason, entry.location) for entry in report.host)
+    names = {name for entry, _ in report.programs for kernel in entry.kernels for name in kernel.kernel.operators}
+    result = SimulationResult(
+        outputs=report.outputs,
+        placement=("mixed" if report.programs else "host") if hosts else "accelerator",
+        host_operators=hosts,
+        cycles=report.cycles,
+        seconds=report.seconds,
+        traffic_bytes=report.traffic_bytes,
+        compulsory_bytes=report.compulsory_bytes,
+        peak_sram_bytes=report.peak_sram_bytes,
+        energy_pj=report.energy_pj,
+        energy_by_component=report.energy_by_component,
+        utilization=report.utilization,
+        operators_before=len(names) + len(hosts),
+        operators_after=len(names) + len(hosts),
+        stage_ms={},
+        report=report,
+    )
+    return executable.target, executable.output_names, result
+
+
+def details(report: SimulationReport) -> dict[str, Any]:
+    """Return what a simulation knows beyond its totals, as plain data: kernels, costliest first, and idle cycles."""
+    kernels = [
+        {
+            "kernel": entry.kernel.name,
+            "operators": list(entry.kernel.operators),
+            "location": str(entry.kernel.location),
+            "runs": runs,
+            "cycles": entry.cycles * runs,
+            "bound": entry.bound.value,
+            "macs": entry.macs * runs,
+            "traffic_bytes": (entry.read_bytes + entry.written_bytes) * runs,
+            "energy_pj": sum(entry.energy.values()) * runs,
+        }
+        for program, runs in report.programs
+        for entry in program.kernels
+    ]
+    return {"kernels": sorted(kernels, key=lambda kernel: -kernel["cycles"]), "stalls": report.stalls}
+
+
+def trace_text(report: SimulationReport) -> str:
+    """Return the timeline of a simulation as the JSON of a Chrome trace, which Perfetto opens too."""
+    from compiler.simulator import Costs, trace_json
+    from compiler.simulator.timing import Clock
+    from compiler.simulator.trace import trace_events
+
+    events: list[dict[str, Any]] = []
+    for process, (entry, _) in enumerate(report.programs):
+        clock = Clock(entry.program, Costs(report.target))
+        events += trace_events(clock, clock.timeline(overlap=True)[1], process)
+    return trace_json(events)

@@ -11,6 +11,7 @@ from rich.text import Text
 
 _STYLES = {"accelerator": "green", "mixed": "yellow", "host": "yellow", "folded": "cyan"}
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+COSTLIEST = 10
 _BINARY = ((1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB"))
 
 
@@ -160,12 +161,44 @@ def simulation_text(data: Mapping[str, Any]) -> RenderableType:
         ),
         _cost(data),
         _energy(data),
-        _host(data["host_operators"]),
     ]
+    if data.get("kernels"):
+        parts.append(_kernels(data["kernels"]))
+    parts.append(_host(data["host_operators"]))
     if data.get("stage_ms"):
         stages = ", ".join(f"{name} {ms:.1f}" for name, ms in data["stage_ms"].items())
         parts.append(Text(f"milliseconds here: {stages}", style="dim"))
     return Group(*parts)
+
+
+def located_text(data: Mapping[str, Any]) -> RenderableType:
+    """Return the terminal form of what `opatlas simulate --locate` found."""
+    head = f"{data['model']} on {data['target']}: {data['compared']} values compared"
+    first = data["first"]
+    if first is None:
+        return Text(f"{head}, all agree with onnxruntime", style="green")
+    node = f"node '{first['node']}'" if first["node"] else "a node without a name"
+    figures = (
+        "" if first["max_abs"] is None else f": off by {first['max_abs']:.3g}, {first['max_abs_allowed']:.3g} allowed"
+    )
+    why = f" ({first['note']})" if first["note"] else ""
+    return Text(f"{head}; the first that differs is '{first['name']}' of {node} ({first['operator']}){figures}{why}")
+
+
+def _kernels(kernels: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False, title=f"the costliest of {len(kernels)} kernels", title_justify="left")
+    for column in ("operators", "cycles", "bound by", "MACs", "bytes", "where"):
+        table.add_column(column, justify="right" if column in {"cycles", "MACs", "bytes"} else "left", overflow="fold")
+    for kernel in kernels[:COSTLIEST]:
+        table.add_row(
+            Text(", ".join(kernel["operators"])),
+            f"{kernel['cycles']:,}",
+            kernel["bound"],
+            f"{kernel['macs']:,}",
+            f"{kernel['traffic_bytes']:,}",
+            Text(kernel["location"]),
+        )
+    return table
 
 
 def _table(*columns: str) -> Table:
