@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from compiler.errors import InvalidInput, OpatlasError
-from compiler.ir import Graph, SequenceType, TensorType, Type, Value, element_of, tensor
+from compiler.errors import InvalidInput, OpatlasError, ValueNeeded
+from compiler.ir import Graph, TensorType, Type, Value, element_of, tensor
 from compiler.ir.verifier import verify
 from compiler.lowering.lower import LoweringOptions, lower
 from compiler.passes.specialize import specialize, value_inputs
 from compiler.pipeline import optimize
-from compiler.simulator import Machine, SimulationOptions
 from compiler.program.executable import Executable
+from compiler.simulator import Machine, SimulationOptions
 from compiler.targets.loader import DEFAULT_TARGET, load_target
 
 if TYPE_CHECKING:
@@ -116,20 +116,22 @@ def compile(
     clock = _Clock()
     with clock.stage("import"):
         loaded = load_target(target)
-        graph = _import(model)
+        try:
+            graph = _import(model, {})
+        except ValueNeeded as error:
+            assert not isinstance(model, Graph)
+            return _DeferredModel(model, error, loaded, options or Options(), clock.ms)
     with clock.stage("verify"):
         verify(graph)
     return CompiledModel(graph, loaded, options or Options(), clock.ms)
 
 
-def _import(model: str | Path | onnx.ModelProto | Graph) -> Graph:
+def _import(model: str | Path | onnx.ModelProto | Graph, known: Mapping[str, Array]) -> Graph:
     if isinstance(model, Graph):
         return model
     from compiler.frontends.onnx import import_model
 
-    if isinstance(model, str):
-        model = Path(model)
-    return import_model(model)
+    return import_model(model, known=known)
 
 
 class CompiledModel:
@@ -257,6 +259,73 @@ class CompiledModel:
         return found
 
 
+class _DeferredModel(CompiledModel):
+    """A model in which the values of inputs decide what is computed, such as the axes of a reduction.
+
+    It is imported at the first run with such values, and kept for the last ones. Costs alone need inputs too.
+    """
+
+    def __init__(
+        self,
+        model: str | Path | onnx.ModelProto,
+        missing: ValueNeeded,
+        target: Target,
+        options: Options,
+        stage_ms: dict[str, float],
+    ) -> None:
+        from compiler.frontends.onnx import import_signature
+
+        super().__init__(import_signature(model), target, options, stage_ms)
+        self._model = model
+        self._missing = missing
+        self._read: OrderedDict[tuple[Any, ...], CompiledModel] = OrderedDict()
+
+    def simulate(self, inputs: Sequence[Any] | Mapping[str, Any]) -> SimulationResult:
+        """As the base; raises ValueNeeded where a value that decides is no input."""
+        return self._with_values(inputs).simulate(inputs)
+
+    def executable(self, inputs: Sequence[Any] | Mapping[str, Any]) -> Executable:
+        """As the base; raises ValueNeeded where a value that decides is no input."""
+        return self._with_values(inputs).executable(inputs)
+
+    def estimate(
+        self,
+        bind: Mapping[str, int] | None = None,  # noqa: ARG002 - the interface
+        *,
+        trips: Mapping[str, int] | None = None,  # noqa: ARG002
+        branches: Mapping[str, bool] | None = None,  # noqa: ARG002
+    ) -> SimulationResult:
+        """Raises ValueNeeded: without inputs it is not known what is computed."""
+        raise self._missing
+
+    def _with_values(self, inputs: Sequence[Any] | Mapping[str, Any]) -> CompiledModel:
+        given = dict(zip(self.input_names, self._ordered(inputs), strict=True))
+        clock = _Clock(dict(self._import_ms))
+        known: dict[str, Array] = {}
+        missing = self._missing
+        with clock.stage("import"):
+            while True:
+                if missing.value not in given or missing.value in known:
+                    raise missing
+                known[missing.value] = np.asarray(given[missing.value])
+                key = tuple((name, array.dtype.str, array.shape, array.tobytes()) for name, array in known.items())
+                if key in self._read:
+                    self._read.move_to_end(key)
+                    return self._read[key]
+                try:
+                    graph = _import(self._model, known)
+                except ValueNeeded as error:
+                    missing = error
+                    continue
+                break
+        with clock.stage("verify"):
+            verify(graph)
+        self._read[key] = CompiledModel(graph, self.target, self.options, clock.ms)
+        if len(self._read) > _CACHED_EXECUTABLES:
+            self._read.popitem(last=False)
+        return self._read[key]
+
+
 def _count(graph: Graph) -> int:
     """Operations that do something: constants and terminators do not count."""
     return sum(1 for op in graph.walk() if not op.definition.holds_constant and not op.definition.terminator)
@@ -273,8 +342,11 @@ def _placement(executable: Executable, report: SimulationReport) -> str:
 
 def _bound(value: Value, item: Any) -> Type:  # noqa: ANN401 - an array, a list or None
     """The type of an input as it comes. Raises InvalidInput where it does not fit the model."""
-    if isinstance(value.type, SequenceType) or not isinstance(value.type, TensorType):
+    if not isinstance(value.type, TensorType):
         return value.type
+    if not isinstance(item, (np.ndarray, np.generic, bool, int, float, complex, str)):
+        msg = f"input '{value.name}' is of type {type(item).__name__}; expected an array, {value.type}"
+        raise InvalidInput(msg)
     array = np.asarray(item)
     declared = value.type
     found = tensor(element_of(array.dtype), tuple(int(size) for size in array.shape))

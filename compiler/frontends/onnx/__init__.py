@@ -3,4 +3,4 @@
 from compiler.frontends.onnx.importer import import_model, import_signature
 from compiler.frontends.onnx.site import converted_operators, converts
 
-__all__ = ["converted_operators", "converts", "import_model"]
+__all__ = ["converted_operators", "converts", "import_model", "import_signature"]
