@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
 from compiler.errors import InvalidInput, InvalidProgram
 from compiler.program.executable import Role
-from compiler.program.instructions import Memory
+from compiler.program.segments import Segments
 from compiler.simulator.convert import pack, unpack
 
 if TYPE_CHECKING:
@@ -18,11 +16,11 @@ if TYPE_CHECKING:
 
     from compiler.ir import Array, TensorType
     from compiler.program.executable import Buffer, Program
+    from compiler.program.segments import Segment
 
 Memories: TypeAlias = "list[Array]"
 """The bytes of each segment; segment 0 is SRAM."""
 
-SRAM_SEGMENT: Final = 0
 _POISON: Final = np.array([0xFFA5], "<u2").view(np.uint8)
 """Two bytes that, repeated, are NaN in every IEEE-like float of 16, 32 and 64 bits, and no small integer."""
 
@@ -53,67 +51,12 @@ def from_bytes(memory: Array, type_: TensorType) -> Array:
     return memory[: type_.nbytes].view(type_.element.dtype).reshape(shape)
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """Addresses low..high-1 of DRAM and the buffers there. ``mapped``: it is the given array itself, read-only."""
-
-    low: int
-    high: int
-    buffers: tuple[int, ...]
-    mapped: bool
-
-
-class Layout:
-    """Where each address of a program lies: segment 0 is SRAM, the others follow in order of DRAM addresses.
-
-    A buffer of inputs or constants that shares no byte with another is a segment of its own and never copied.
-    """
+class Layout(Segments):
+    """The memories of a program's runs. Constants are converted to bytes once; mapped buffers are never copied."""
 
     def __init__(self, program: Program) -> None:
-        self.program = program
-        self.segments: list[Segment] = [Segment(0, program.sram_bytes, (), mapped=False)]
+        super().__init__(program)
         self._constants: dict[int, Array] = {}
-        self._merge()
-        self._lows = [segment.low for segment in self.segments[1:]]
-
-    def _merge(self) -> None:
-        sized = [(buffer.address, buffer.address + buffer.type.nbytes, index)
-                 for index, buffer in enumerate(self.program.buffers) if buffer.type.nbytes]
-        group: list[int] = []
-        low = high = -1
-        for start, end, index in sorted(sized):
-            if group and start < high:
-                group.append(index)
-                high = max(high, end)
-                continue
-            self._close(low, high, group)
-            group, low, high = [index], start, end
-        self._close(low, high, group)
-
-    def _close(self, low: int, high: int, group: list[int]) -> None:
-        if group:
-            roles = [self.program.buffers[index].role for index in group]
-            mapped = len(group) == 1 and roles[0] in (Role.INPUT, Role.CONSTANT)
-            self.segments.append(Segment(low, high, tuple(group), mapped))
-
-    def locate(self, memory: Memory, low: int, high: int, who: str, *, writes: bool) -> int:
-        """The segment that holds bytes low..high-1. Raises InvalidProgram where none does, or it must not be written."""
-        if memory is Memory.SRAM:
-            if low < 0 or high > self.program.sram_bytes:
-                msg = f"{who}: bytes {low}..{high - 1} of SRAM; expected within 0..{self.program.sram_bytes - 1}"
-                raise InvalidProgram(msg)
-            return SRAM_SEGMENT
-        position = bisect_right(self._lows, low)
-        found = self.segments[position] if position else None
-        if found is None or high > found.high:
-            near = "no buffer is there" if found is None or low >= found.high else f"the buffer there ends at {found.high}"
-            msg = f"{who}: bytes {low}..{high - 1} of DRAM; expected within one buffer ({near})"
-            raise InvalidProgram(msg)
-        if writes and found.mapped:
-            name = self.program.buffers[found.buffers[0]].name
-            msg = f"{who}: writes bytes {low}..{high - 1} of DRAM, in input or constant '{name}', which is read-only"
-            raise InvalidProgram(msg)
-        return position
 
     def _constant_bytes(self, index: int) -> Array:
         found = self._constants.get(index)
@@ -136,7 +79,7 @@ class Layout:
             buffer = self.program.buffers[index]
             data[index] = to_bytes(_checked(array, buffer), buffer.type)
         made = [poisoned(self.program.sram_bytes)]
-        for segment in self.segments[1:]:
+        for segment in self.all[1:]:
             made.append(self._segment_bytes(segment, data))
         return made
 
@@ -164,8 +107,8 @@ class Layout:
             if buffer.type.nbytes == 0:
                 found.append(np.zeros(buffer.type.shape, buffer.type.element.dtype))
                 continue
-            position = bisect_right(self._lows, buffer.address)
-            segment = self.segments[position]
+            position = self.at(buffer.address)
+            segment = self.all[position]
             array = from_bytes(memories[position][buffer.address - segment.low :], buffer.type)
             found.append(array if len(segment.buffers) == 1 else array.copy())
         return found

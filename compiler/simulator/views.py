@@ -58,7 +58,7 @@ class View:
         low, high = address_bounds(region.address, counts)
         self.low, self.high = reach(region, extents)
         self.segment = layout.locate(region.memory, low + self.low, high + self.high, who, writes=writes)
-        base = layout.segments[self.segment].low
+        base = layout.all[self.segment].low
         self.starts = [start - base for start in all_values(region.address, counts)]
 
     def bytes_view(self, memories: Memories, k: int) -> Array:
@@ -111,7 +111,7 @@ class Scattered:
         far = sum(max(0, lookup.stride * (lookup.extent - 1)) for lookup in operand.lookups)
         near = sum(min(0, lookup.stride * (lookup.extent - 1)) for lookup in operand.lookups)
         self.segment = layout.locate(region.memory, low + own_low + near, high + own_high + far, who, writes=writes)
-        segment = layout.segments[self.segment]
+        segment = layout.all[self.segment]
         self.whole = segment.high - segment.low
         self.starts = [start - segment.low for start in all_values(region.address, counts)]
         self.lookups = [
