@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from compiler.errors import OpatlasError
 from compiler.ir import Array, Op, TensorType, Value, known_value
 from compiler.ops import Operator
@@ -44,13 +46,26 @@ class Folder:
             if current in self._found:
                 stack.pop()
                 continue
-            waiting = [operand for operand in _needed(current) if operand not in self._found and known_value(operand) is None]
+            waiting = [value for value in _needed(current) if value not in self._found and known_value(value) is None]
             if waiting and not _undecided(current):
                 stack.extend(waiting)
                 continue
             self._settle(current)
             stack.pop()
         return self._found[value]
+
+    def undecided_input(self, value: Value) -> Value | None:
+        """The first input of a graph on whose data the value depends, or None."""
+        stack, seen = [value], {value}
+        while stack:
+            current = stack.pop()
+            if current.op is None:
+                return current
+            if known_value(current) is None and self._found.get(current) is None:
+                fresh = [operand for operand in current.op.operands if operand is not None and operand not in seen]
+                seen.update(fresh)
+                stack.extend(reversed(fresh))
+        return None
 
     def _settle(self, value: Value) -> None:
         op = value.op
@@ -64,7 +79,7 @@ class Folder:
     def _evaluate(self, op: Op) -> tuple[Array, ...] | None:
         if isinstance(op.definition, (ShapeOf, SizeOf)):
             return _from_type(op)
-        arguments = []
+        arguments: list[Array | None] = []
         for operand in op.operands:
             if operand is None:
                 arguments.append(None)
@@ -100,7 +115,5 @@ def _from_type(op: Op) -> tuple[Array, ...] | None:
     type_ = op.operand(0).tensor
     if not type_.is_static:
         return None
-    import numpy as np
-
     placeholder = np.broadcast_to(np.zeros((), type_.element.dtype), type_.shape)
     return tuple(op.definition.evaluate(op.call(), [placeholder], _no_regions))

@@ -114,7 +114,8 @@ class Site:
         """The data of input ``index``, on which the form of the conversion depends. Raises ValueNeeded."""
         found = self.known(self.input(index))
         if found is None:
-            name = self.input(index).name or f"input {index}"
+            source = self.folder.undecided_input(self.input(index))
+            name = (source or self.input(index)).name or f"input {index}"
             reason = f"the value of '{name}' decides what is computed, and it is not known when the model is read"
             raise ValueNeeded(self.domain, self.operator, self.version, reason, node=self.node, value=name)
         return found

@@ -10,6 +10,7 @@ from compiler.exporters.onnx.emitters import (
     quantization,
     recurrent,
     reduce,
+    resize,
     sampling,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "quantization",
     "recurrent",
     "reduce",
+    "resize",
     "sampling",
 ]

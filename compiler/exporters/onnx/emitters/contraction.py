@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from compiler.exporters.onnx.emit import Emit, exports
 from compiler.frontends.onnx.types import DATA_TYPES
 from compiler.ir import Call, Definition, ElementType, Op
-from compiler.ops import contraction, pooling
+from compiler.ops import contraction, conv_transpose, pooling
 
 if TYPE_CHECKING:
     from compiler.exporters.onnx.emit import Emitter
@@ -48,6 +48,20 @@ def conv(op: Op, e: Emit) -> None:
     """Convolution without a bias."""
     call = op.call()
     e.op(op, "Conv", *_widened(op, e), group=call.integer("groups"), **window_attributes(call))
+
+
+@exports(conv_transpose.ConvTranspose)
+def emit_conv_transpose(op: Op, e: Emit) -> None:
+    """The transpose of a convolution, without a bias."""
+    call = op.call()
+    e.op(
+        op,
+        "ConvTranspose",
+        group=call.integer("groups"),
+        output_padding=call.integers("output_padding") or None,
+        output_shape=call.integers("output_shape") or None,
+        **window_attributes(call),
+    )
 
 
 def _pool(operator: str, *flags: str) -> Emitter:

@@ -16,6 +16,7 @@ from compiler.frontends.onnx.converters import (
     random,
     recurrent,
     reduce,
+    resize,
 )
 
 __all__ = [
@@ -34,4 +35,5 @@ __all__ = [
     "random",
     "recurrent",
     "reduce",
+    "resize",
 ]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from compiler.frontends.onnx.converters.common import aligned, cast, unsqueeze
-from compiler.frontends.onnx.converters.windows import window_attributes
+from compiler.frontends.onnx.converters.windows import per_dim, window_attributes
 from compiler.frontends.onnx.site import Site, converts
 from compiler.ir import F32, ElementType, Value
 from compiler.ops.contraction import Conv, MatMul
+from compiler.ops.conv_transpose import ConvTranspose
 from compiler.ops.elementwise import Add, Mul
 from compiler.ops.movement import Transpose
 
@@ -75,6 +76,26 @@ def conv(site: Site) -> Value:
     result = site.b(Conv, x, w, groups=site.attribute("group"), **window_attributes(site, spatial), **to)
     bias = site.optional(2)
     return cast(site, add_bias(site, result, None if bias is None else cast(site, bias, wide)), element)
+
+
+@converts("ConvTranspose")
+def conv_transpose(site: Site) -> Value:
+    """The transpose of a convolution, and a bias."""
+    x, w = site.input(0), site.input(1)
+    spatial = site.rank(w) - 2
+    check_kernel(site, w.tensor.known_dims[2:])
+    # Some exporters give the whole shape, batch and channels included.
+    output_shape = tuple(site.attribute("output_shape") or ())[-spatial:]
+    result = site.b(
+        ConvTranspose,
+        x,
+        w,
+        groups=site.attribute("group"),
+        output_padding=per_dim(site, "output_padding", spatial, 0),
+        output_shape=output_shape,
+        **window_attributes(site, spatial),
+    )
+    return add_bias(site, result, site.optional(2))
 
 
 def check_kernel(site: Site, sizes: Sequence[int | str]) -> None:
