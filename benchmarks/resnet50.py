@@ -1,7 +1,7 @@
 """ResNet-50 on the simulated accelerator: what a functional run costs beside onnxruntime, and timing alone.
 
 The network is the one that the onnx package ships, with seeded weights and calibrated statistics. onnxruntime runs
-with one thread and with its optimizer, as a user runs it; all figures are seconds of CPU, the best of some runs, so that
+with one thread and with its optimizer, as a user runs it; figures are seconds of CPU, the best of some runs, so that
 what else the machine does stays out of them.
 """
 
