@@ -5,7 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-from compiler.ir import Call, Kind, TensorType, tensor, type_of
+from compiler.ir import Builder, Call, Graph, Kind, TensorType, tensor, type_of
 from compiler.ops import lookup
 from compiler.ops.work_test import run_work
 
@@ -117,3 +117,28 @@ def onnxruntime(operator, inputs, outputs=1, opset=21, **attributes):
     options.log_severity_level = 4
     session = ort.InferenceSession(onnx.shape_inference.infer_shapes(model).SerializeToString(), options)
     return session.run(None, dict(given))
+
+
+def decomposed(name, operands, attributes, types=None):
+    """What the composite's decomposition computes, operation by operation, on inputs of these (or the exact) types."""
+    graph = Graph("main", types or [type_of(operand) for operand in operands])
+    builder = Builder(graph)
+    op = builder.op(lookup(name), graph.inputs, **attributes)
+    builder.before = op
+    results = op.definition.decompose(op, builder)
+    assert [value.type for value in results] == [value.type for value in op.results] or types
+    known = dict(zip(graph.inputs, operands, strict=True))
+    for step in graph.ops:
+        if step is op:
+            break
+        call = Call([None if v is None else v.type for v in step.operands], step.attributes)
+        found = step.definition.evaluate(call, [None if v is None else known[v] for v in step.operands], None)
+        known.update(zip(step.results, found, strict=True))
+    return [known[value] for value in results]
+
+
+def check_composite(name, operands, *expected, ulps=0, types=None, **attributes):
+    """Evaluation and decomposition of a composite."""
+    check(name, operands, *expected, ulps=ulps, loops=False, **attributes)
+    for found, wanted in zip(decomposed(name, operands, attributes, types), expected, strict=True):
+        assert_same(found, wanted, ulps)

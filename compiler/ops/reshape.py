@@ -33,6 +33,8 @@ class Reshaping(Operator):
     def work(self, call: Call, results: tuple[Type, ...]) -> Work | None:
         """A copy with a loop a common factor; None where a dim of one shape straddles dims of the other."""
         x, result = call.tensor(0), result_tensor(results)
+        if x.size == 0:
+            return ()
         factors = common_factors(x.shape, result.shape)
         if factors is None:
             return None
@@ -44,10 +46,8 @@ class Reshaping(Operator):
 def common_factors(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...] | None:
     """Sizes whose consecutive products are the dims of both shapes (6x4 and 2x3x4: 2, 3, 4), else None.
 
-    Dims of size 1 take part in no product. Shapes without elements give (0,).
+    Both shapes have as many elements, at least one. Dims of size 1 take part in no product.
     """
-    if 0 in a:
-        return (0,)
     ends = sorted(set(itertools.accumulate(a, int.__mul__)) | set(itertools.accumulate(b, int.__mul__)))
     factors, before = [], 1
     for end in ends:
