@@ -246,7 +246,7 @@ class DotGeneral(Contraction):
         m, n = int(np.prod(rows, initial=1)), int(np.prod(columns, initial=1))
         left = a.transpose((*roles.a_batch, *roles.a_free, *roles.a_contract)).reshape(*batch, m, depth)
         right = b.transpose((*roles.b_batch, *roles.b_contract, *roles.b_free)).reshape(*batch, depth, n)
-        return (product(left, right, self.result_element(call)).reshape(*batch, *rows, *columns),)
+        return (product(left, right, self.result_element(call)).reshape((*batch, *rows, *columns)),)
 
 
 @register

@@ -74,6 +74,14 @@ def test_dot_general_is_einsum_over_any_dims(way):
     np.testing.assert_allclose(found, np.einsum("abcd,defa->bce".replace("f", "b"), a, b), rtol=1e-12)
 
 
+@pytest.mark.parametrize("way", [run, run_loops])
+def test_dot_general_of_everything_is_a_scalar(way):
+    a, b = normal(2, 3), normal(2, 3)
+    found = way("dot_general", a, b, a_contract=(0, 1), b_contract=(0, 1))
+    assert found.shape == ()
+    np.testing.assert_allclose(found, (a.astype(np.float64) * b).sum(), rtol=1e-5)
+
+
 def test_dot_general_keeps_symbols():
     found = DotGeneral.instance().infer(
         Call(

@@ -1,10 +1,10 @@
 """Recurrent networks with ONNX's meaning: RNN, GRU and LSTM in one or both directions over padded sequences.
 
-Shapes, with T steps, B sequences, D directions, H the hidden size and G gates: x [T, B, I], w [D, G * H, I],
-r [D, G * H, H], b [D, 2 * G * H], lengths [B], initial states [D, B, H]; results y [T, D, B, H] and last states
-[D, B, H]. With ``layout`` 1, x is [B, T, I], y [B, T, D, H] and states are [B, D, H]. A sequence's state stays as it
-is, and its y is 0, beyond its length; the reverse direction starts at its last element. ``clip`` bounds the sums that go
-into activations; LSTM's cell state goes into its own unclipped, as in onnxruntime (the specification can be read both
+Shapes, with T steps, B sequences, D directions, H the hidden size and G gates: x [T, B, I], w [D, G * H, I], r [D, G *
+H, H], b [D, 2 * G * H], lengths [B], initial states [D, B, H]; results y [T, D, B, H] and last states [D, B, H]. With
+``layout`` 1, x is [B, T, I], y [B, T, D, H] and states are [B, D, H]. A sequence's state stays as it is, and its y is
+0, beyond its length; the reverse direction starts at its last element. ``clip`` bounds the sums that go into
+activations; LSTM's cell state goes into its own unclipped, as in onnxruntime (the specification can be read both
 ways).
 """
 
