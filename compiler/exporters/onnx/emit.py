@@ -63,7 +63,7 @@ class Model:
 def tensor_proto(array: Array, name: str) -> onnx.TensorProto:
     """A weight; strings are written as UTF-8."""
     if array.dtype.hasobject:
-        texts = [str(item).encode() for item in array.reshape(-1)]
+        texts: Any = [str(item).encode() for item in array.reshape(-1)]
         return onnx.helper.make_tensor(name, onnx.TensorProto.STRING, array.shape, texts)
     return numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
 
@@ -77,7 +77,11 @@ class Emit:
         self.model = model
         self.nodes: list[onnx.NodeProto] = []
         self.location: Location = UNKNOWN_LOCATION
-        self._known: dict[Value, str] = {} if outer is None else dict(outer._known)
+        self._known: dict[Value, str] = {} if outer is None else outer.known_names()
+
+    def known_names(self) -> dict[Value, str]:
+        """The names so far, for a subgraph to start with."""
+        return dict(self._known)
 
     def bind(self, value: Value, name: str) -> None:
         """Let ``name`` stand for the value."""
@@ -122,7 +126,8 @@ class Emit:
 
     def op(self, op: Op, operator: str, *inputs: str, **attributes: Any) -> None:  # noqa: ANN401
         """Write a node for all results of ``op``; without ``inputs`` its operands."""
-        self.node(operator, inputs or self.inputs(op), [self.result_name(result) for result in op.results], **attributes)
+        results = [self.result_name(result) for result in op.results]
+        self.node(operator, inputs or self.inputs(op), results, **attributes)
 
     def constant(self, array: Array, wanted: str = "constant") -> str:
         """The name of a weight with this data."""
@@ -170,11 +175,12 @@ class Emit:
             if operand is None:
                 operands.append(None)
             elif operand.op is not None and operand.op.definition.holds_constant:
-                operands.append(builder.op(operand.op.definition, **operand.op.attributes).result)
+                operands.append(builder.constant(operand.op.call().constant("value")))
             else:
                 operands.append(graph.add_input(operand.type))
                 self.bind(graph.inputs[-1], self.name(operand))
-        whole = builder.op(op.definition, operands, **op.attributes)
+        attributes: dict[str, Any] = dict(op.attributes)
+        whole = builder.op(op.definition, operands, **attributes)
         for result, original in zip(whole.results, op.results, strict=True):
             result.type = original.type
         values = op.definition.decompose(whole, builder)

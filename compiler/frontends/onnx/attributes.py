@@ -53,11 +53,15 @@ _READERS: Final[dict[int, Callable[[AttributeProto, Path | None, str], OnnxValue
 }
 
 
+def _type_name(number: int) -> str:
+    return str(AttributeProto.AttributeType.Name(number))
+
+
 def _type_of(proto: AttributeProto) -> int:
     if proto.type != AttributeProto.UNDEFINED:
         return int(proto.type)
     for field, number in _FIELDS:
-        filled = proto.HasField(field) if field in {"f", "i", "s", "t", "g"} else len(getattr(proto, field)) > 0  # type: ignore[arg-type]
+        filled = proto.HasField(field) if field in {"f", "i", "s", "t", "g"} else len(getattr(proto, field)) > 0
         if filled:
             return number
     return int(AttributeProto.UNDEFINED)
@@ -119,12 +123,9 @@ def checked_attributes(
         if spec is None:
             known = ", ".join(sorted(specs)) or "none"
             raise InvalidModel(f"{what} has attribute '{name}'; {schema.name}-{schema.since_version} knows {known}")
-        found = _type_of(proto)
-        if found != int(spec.type.value):
-            names = AttributeProto.AttributeType
-            raise InvalidModel(
-                f"attribute '{name}' of {what} is {names.Name(found)}; expected {names.Name(int(spec.type.value))}"  # type: ignore[arg-type]
-            )
+        found, wanted = _type_name(_type_of(proto)), str(spec.type).rpartition(".")[2]
+        if found != wanted:
+            raise InvalidModel(f"attribute '{name}' of {what} is {found}; expected {wanted}")
         values[name] = read_attribute(proto, folder, what)
     for name, spec in specs.items():
         if spec.required and name not in protos:

@@ -119,7 +119,9 @@ def _external(
     if element is STRING:
         raise InvalidModel(f"{what} holds strings in external data; expected them in the model")
     if length != needed:
-        raise InvalidModel(f"{what} has {length} bytes of external data; expected {needed} for {list(shape)} of {element}")
+        raise InvalidModel(
+            f"{what} has {length} bytes of external data; expected {needed} for {list(shape)} of {element}"
+        )
     if offset + length > size:
         raise InvalidModel(f"{what} needs bytes {offset} to {offset + length} of '{path.name}', which has {size}")
     if not length:
@@ -143,7 +145,9 @@ def _inside(location: str, folder: Path | None, what: str) -> Path:
     if folder is None:
         raise InvalidModel(f"{what} is external data in '{location}', and the model came without a folder")
     if PurePosixPath(location).is_absolute() or PureWindowsPath(location).drive or location.startswith("\\"):
-        raise InvalidModel(f"{what} is external data at the absolute path '{location}'; expected one relative to the model")
+        raise InvalidModel(
+            f"{what} is external data at the absolute path '{location}'; expected one relative to the model"
+        )
     if ".." in PurePosixPath(location).parts or ".." in PureWindowsPath(location).parts:
         raise InvalidModel(f"{what} is external data in '{location}', which leaves the model's folder")
     if "\0" in location:
@@ -166,9 +170,13 @@ def sparse_constant(proto: onnx.SparseTensorProto, folder: Path | None, what: st
     if any(size < 0 for size in shape) or not shape:
         raise InvalidModel(f"{what} has shape {list(shape)}; expected at least one dim and no negative size")
     if values.ndim != 1 or indices.dtype != np.int64:
-        raise InvalidModel(f"{what} has values of rank {values.ndim} and {indices.dtype} indices; expected rank 1 and int64")
+        raise InvalidModel(
+            f"{what} has values of rank {values.ndim} and {indices.dtype} indices; expected rank 1 and int64"
+        )
     if indices.shape not in {(len(values),), (len(values), len(shape))}:
-        raise InvalidModel(f"{what} has indices of shape {list(indices.shape)} for {len(values)} values of rank {len(shape)}")
+        raise InvalidModel(
+            f"{what} has indices of shape {list(indices.shape)} for {len(values)} values of rank {len(shape)}"
+        )
     dense = np.zeros(shape, values.dtype)
     limits = np.array(shape if indices.ndim == 2 else (dense.size,))
     if len(values) and ((indices < 0).any() or (indices.reshape(len(values), -1) >= limits).any()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import onnx
 
@@ -49,10 +49,11 @@ def schema_function(
     A body may depend on the node's attributes and input types; ``attributes`` are those of the node with references
     to an outer function resolved. The newest body that is not newer than ``opset`` is taken.
     """
-    version = _newest(schema.function_opset_versions, opset)
+    bodies: Any = schema  # the package's stubs lack the functions of a schema
+    version = _newest(bodies.function_opset_versions, opset)
     if version is not None:
-        return _parse(schema.get_function_with_opset_version(version))
-    version = _newest(schema.context_dependent_function_opset_versions, opset)
+        return _parse(bodies.get_function_with_opset_version(version))
+    version = _newest(bodies.context_dependent_function_opset_versions, opset)
     if version is None:
         return None
     plain = onnx.NodeProto()
@@ -60,7 +61,7 @@ def schema_function(
     del plain.attribute[:]
     plain.attribute.extend(attributes.values())
     described = [b"" if type_ is None else type_proto(type_).SerializeToString() for type_ in types]
-    body = schema.get_context_dependent_function_with_opset_version(version, plain.SerializeToString(), described)
+    body = bodies.get_context_dependent_function_with_opset_version(version, plain.SerializeToString(), described)
     return _parse(body)
 
 

@@ -77,7 +77,9 @@ def test_functions_call_functions():
 
 
 def test_recursion_is_refused():
-    body = function([helper.make_node("F", ["a"], ["b"], domain=DOMAIN)], opsets=[*OPSETS, helper.make_opsetid(DOMAIN, 1)])
+    body = function(
+        [helper.make_node("F", ["a"], ["b"], domain=DOMAIN)], opsets=[*OPSETS, helper.make_opsetid(DOMAIN, 1)]
+    )
     with pytest.raises(InvalidModel, match="calls itself"):
         import_model(caller([body]))
 

@@ -32,7 +32,7 @@ def node_model(op_type, arrays, opset, outputs=1, **attributes):
     names = ["" if array is None else f"x{i}" for i, array in enumerate(arrays)]
     outs = [f"y{i}" for i in range(outputs)]
     node = helper.make_node(op_type, names, outs, **attributes)
-    inputs = [info_of(name, array) for name, array in zip(names, arrays) if name]
+    inputs = [info_of(name, array) for name, array in zip(names, arrays, strict=True) if name]
     open_outputs = [onnx.ValueInfoProto(name=out) for out in outs]
     ir_version = 10 if opset <= 21 else 14
     return model_of([node], inputs, open_outputs, opset, ir_version=ir_version)
@@ -58,4 +58,4 @@ def run_onnxruntime(model, *arrays):
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return session.run(None, dict(zip([value.name for value in session.get_inputs()], arrays)))
+    return session.run(None, dict(zip([value.name for value in session.get_inputs()], arrays, strict=True)))

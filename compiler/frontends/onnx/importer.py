@@ -124,7 +124,9 @@ class _Importer:
     def _weights(self, proto: GraphProto, scope: Scope, builder: Builder, declared: Mapping[str, Type]) -> None:
         folder = self._source.folder
         for tensor in proto.initializer:
-            self._weight(tensor.name, constant_from(tensor, folder, f"weight '{tensor.name}'"), scope, builder, declared)
+            self._weight(
+                tensor.name, constant_from(tensor, folder, f"weight '{tensor.name}'"), scope, builder, declared
+            )
         for sparse in proto.sparse_initializer:
             name = sparse.values.name
             self._weight(name, sparse_constant(sparse, folder, f"sparse weight '{name}'"), scope, builder, declared)
@@ -175,7 +177,7 @@ class _Importer:
         inputs: list[Value | None] = []
         for name in node.input:
             if name and not scope.has(name):
-                raise missing_value(name, node, nodes, what)
+                raise missing_value(name, nodes, what)
             inputs.append(scope.get(name) if name else None)
         attributes = bound_attributes(node.attribute, frame.bindings, what)
         function = self._functions.find(canonical_domain(node.domain), node.op_type, node.overload)
@@ -257,7 +259,9 @@ class _Importer:
         types = [None if value is None else value.type for value in inputs]
         function = schema_function(schema, opset, node, attributes, types)
         if function is None:
-            raise UnsupportedOperator(schema.domain, schema.name, schema.since_version, "it has no conversion", node=label)
+            raise UnsupportedOperator(
+                schema.domain, schema.name, schema.since_version, "it has no conversion", node=label
+            )
         given = {name: spec.default_value for name, spec in schema.attributes.items() if spec.default_value.type}
         given.update(attributes)
         return self._inline(function, node, inputs, given, builder, frame)

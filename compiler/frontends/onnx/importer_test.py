@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import onnx
 import pytest
@@ -48,7 +50,7 @@ def test_unknown_rank_is_kept():
 
 def test_odd_names_are_allowed():
     names = ["", "a b", "x/y:0", "Ünï", "%0", '"', "\n"]
-    nodes = [node("Neg", [a or "in put"], [b]) for a, b in zip(names, names[1:])]
+    nodes = [node("Neg", [a or "in put"], [b]) for a, b in pairwise(names)]
     (got,) = run(model_of(nodes, [vector("in put")], [vector("\n")]), X)
     np.testing.assert_array_equal(got, X)
 
@@ -89,7 +91,7 @@ def test_input_passed_through_as_output():
 
 def test_cycle_is_refused_with_its_nodes():
     nodes = [node("Add", ["x", "b"], ["a"], name="first"), node("Neg", ["a"], ["b"], name="second")]
-    with pytest.raises(InvalidModel, match="the graph has a cycle: 'first' -> 'second' -> 'first'|'second' -> 'first'"):
+    with pytest.raises(InvalidModel, match=r"the graph has a cycle: .*'second' -> 'first'"):
         import_model(model_of(nodes, [vector()], [vector("b")]))
 
 
@@ -196,7 +198,9 @@ def test_default_is_that_of_the_version_in_force():
 
 def test_wrong_element_type_is_refused_with_the_allowed_ones():
     model = model_of([node("Sin", ["x"], ["y"])], [info("x", (2,), TensorProto.INT64)], [vector("y")])
-    with pytest.raises(TypeMismatch, match=r"input 0 \('input'\) of .* has type tensor<2xi64>; Sin-7 takes .*tensor\(float\)"):
+    with pytest.raises(
+        TypeMismatch, match=r"input 0 \('input'\) of .* has type tensor<2xi64>; Sin-7 takes .*tensor\(float\)"
+    ):
         import_model(model)
 
 
@@ -213,7 +217,9 @@ def test_shapes_that_do_not_fit_are_refused_with_the_node():
 
 
 def test_wrong_rank_is_refused():
-    model = model_of([node("Conv", ["x", "w"], ["y"])], [info("x", (1, 1, 4)), info("w", (1, 1, 2, 2))], [info("y", None)])
+    model = model_of(
+        [node("Conv", ["x", "w"], ["y"])], [info("x", (1, 1, 4)), info("w", (1, 1, 2, 2))], [info("y", None)]
+    )
     with pytest.raises(TypeMismatch, match="rank"):
         import_model(model)
 
@@ -246,7 +252,9 @@ def test_declared_symbols_refine_what_is_not_known():
     ],
 )
 def test_unknown_operator_is_refused(op_type, domain, opset, message):
-    model = model_of([node(op_type, ["x"], ["y"], domain=domain)], [vector()], [vector("y")], opset, domains=["com.example"])
+    model = model_of(
+        [node(op_type, ["x"], ["y"], domain=domain)], [vector()], [vector("y")], opset, domains=["com.example"]
+    )
     with pytest.raises(UnsupportedOperator, match=message) as caught:
         import_model(model)
     assert (caught.value.name, caught.value.node) == (op_type, "y")
@@ -296,7 +304,10 @@ def counters(condition="go"):
 def test_loop_with_a_captured_value():
     nodes = [node("Identity", ["go"], ["on"]), node("Add", ["v", "step"], ["w"])]
     model = loop_model(
-        nodes, [*counters(), vector("v")], [info("on", (), TensorProto.BOOL), vector("w")], [node("Abs", ["x"], ["step"])]
+        nodes,
+        [*counters(), vector("v")],
+        [info("on", (), TensorProto.BOOL), vector("w")],
+        [node("Abs", ["x"], ["step"])],
     )
     np.testing.assert_array_equal(run(model, np.array(3), X)[0], X + 3 * np.abs(X))
     np.testing.assert_array_equal(run(model, np.array(0), X)[0], X)

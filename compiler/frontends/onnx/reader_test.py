@@ -57,7 +57,7 @@ def test_newer_operator_set_is_refused():
 
 
 def test_operator_set_zero_is_refused():
-    with pytest.raises(InvalidModel, match="ai.onnx 0"):
+    with pytest.raises(InvalidModel, match=r"ai\.onnx 0"):
         read_model(identity_model(opset=0))
 
 

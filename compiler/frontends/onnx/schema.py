@@ -53,7 +53,8 @@ def schema_for(domain: str, name: str, opsets: Mapping[str, int], node: str) -> 
     """
     opset = opsets.get(domain)
     if opset is None:
-        raise InvalidModel(f"node '{node}' uses {domain or 'ai.onnx'}.{name}, and the model imports no operator set of it")
+        shown = f"{domain or 'ai.onnx'}.{name}"
+        raise InvalidModel(f"node '{node}' uses {shown}, and the model imports no operator set of it")
     if domain not in known_domains():
         raise UnsupportedOperator(domain, name, opset, "the domain is unknown", node=node)
     found = _find(domain, name, opset)

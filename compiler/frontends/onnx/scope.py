@@ -61,8 +61,8 @@ class Scope:
         self._names[name] = value
 
 
-def missing_value(name: str, node: NodeProto, nodes: Sequence[NodeProto], what: str) -> InvalidModel:
-    """Why a name is not visible at ``node``: a cycle, a wrong order of nodes, or no definition at all."""
+def missing_value(name: str, nodes: Sequence[NodeProto], what: str) -> InvalidModel:
+    """Why a name is not visible at the node ``what``: a cycle, a wrong order of nodes, or no definition at all."""
     makers = {output: other for other in nodes for output in other.output if output}
     if name not in makers:
         return InvalidModel(f"{what} uses value '{name}', which nothing defines")

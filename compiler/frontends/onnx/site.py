@@ -102,9 +102,7 @@ class Site:
 
     def refuse(self, reason: str, attribute: str | None = None) -> NoReturn:
         """Refuse a form of the operator that has no conversion. Raises UnsupportedOperator."""
-        raise UnsupportedOperator(
-            self.domain, self.operator, self.version, reason, attribute=attribute, node=self.node
-        )
+        raise UnsupportedOperator(self.domain, self.operator, self.version, reason, attribute=attribute, node=self.node)
 
     def known(self, value: Value | None) -> Array | None:
         """The value's data where constants decide it, else None."""
@@ -169,7 +167,9 @@ class _Entry:
 _TABLE: dict[tuple[str, str], list[_Entry]] = {}
 
 
-def converts(*operators: str, since: int = 1, until: int | None = None, domain: str = "") -> Callable[[_Function], _Function]:
+def converts(
+    *operators: str, since: int = 1, until: int | None = None, domain: str = ""
+) -> Callable[[_Function], _Function]:
     """Decorator: enter a converter for versions ``since`` to ``until`` (inclusive; None: to the newest) of operators.
 
     Raises InvalidGraph where two converters claim one version.
@@ -208,5 +208,3 @@ def result_values(results: Results) -> tuple[Value | None, ...]:
     if isinstance(results, Op):
         return results.results
     return tuple(results)
-
-

@@ -1,4 +1,4 @@
-"""ONNX element types, tensor, sequence and optional types <-> the IR's types; merging of inferred and declared types."""
+"""ONNX's element, tensor, sequence and optional types and the IR's; merging of inferred and declared types."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from compiler.exporters.onnx.emit import Emit, exports
 from compiler.frontends.onnx.types import DATA_TYPES
-from compiler.ir import Definition, Op, TensorType
+from compiler.ir import Definition, Op
 from compiler.ops import activation, compare, convert, elementwise, logic
 
 if TYPE_CHECKING:
@@ -130,9 +130,7 @@ def rsqrt(op: Op, e: Emit) -> None:
 def clamp(op: Op, e: Emit) -> None:
     """Clip takes scalar bounds; others become Max and Min."""
     x, *bounds = [*e.inputs(op), "", ""][:3]
-    scalars = all(
-        operand is None or (isinstance(operand.type, TensorType) and operand.type.dims == ()) for operand in op.operands[1:]
-    )
+    scalars = all(operand is None or operand.tensor.dims == () for operand in op.operands[1:])
     if scalars:
         e.op(op, "Clip", x, *bounds)
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from compiler.frontends.onnx.converters.common import aligned, cast, unsqueeze
 from compiler.frontends.onnx.converters.windows import per_dim, window_attributes
@@ -38,7 +38,7 @@ def _scaled(site: Site, value: Value, factor: float, name: str) -> Value:
 
 @converts("Gemm")
 def gemm(site: Site) -> Value:
-    """alpha * A' * B' + beta * C; C broadcasts to the result, by attribute before version 7, and is optional since 11."""
+    """Product times alpha, plus C times beta. C broadcasts, before version 7 by attribute, and is optional since 11."""
     a, b = site.input(0), site.input(1)
     for operand in (a, b):
         if operand.tensor.dims is not None and site.rank(operand) != 2:
@@ -47,7 +47,7 @@ def gemm(site: Site) -> Value:
     wide = _wide(element)
     left = site.b(Transpose, a, permutation=(1, 0)) if site.attribute("transA") else a
     right = site.b(Transpose, b, permutation=(1, 0)) if site.attribute("transB") else b
-    to = {} if wide is element else {"to": wide}
+    to: dict[str, Any] = {} if wide is element else {"to": wide}
     product = _scaled(site, site.b(MatMul, left, right, **to), site.attribute("alpha"), "alpha")
     addend = site.optional(2)
     if addend is not None and site.attribute("beta") != 0:
@@ -72,7 +72,7 @@ def conv(site: Site) -> Value:
     check_kernel(site, w.tensor.known_dims[2:])
     element = x.tensor.element
     wide = _wide(element) if site.has(2) else element
-    to = {} if wide is element else {"to": wide}
+    to: dict[str, Any] = {} if wide is element else {"to": wide}
     result = site.b(Conv, x, w, groups=site.attribute("group"), **window_attributes(site, spatial), **to)
     bias = site.optional(2)
     return cast(site, add_bias(site, result, None if bias is None else cast(site, bias, wide)), element)

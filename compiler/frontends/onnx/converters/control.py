@@ -63,7 +63,7 @@ def _settled(site: Site, carried: Sequence[Value], build: Callable[[Sequence[Typ
             return region
         region.clear()
         types = joined
-    site.refuse("the types of its carried values do not settle")
+    return site.refuse("the types of its carried values do not settle")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,5 +167,3 @@ def batched_scan(site: Site) -> Results:
         states, inputs = cut[: len(cut) - count], cut[len(cut) - count :]
         rows.append(_scan(site, states, _Scanned(tuple(inputs), (0,) * count, directions)))
     return [concat(site, [unsqueeze(site, row[index], (0,)) for row in rows]) for index in range(len(rows[0]))]
-
-

@@ -198,5 +198,3 @@ def clip_by_attributes(site: Site) -> Value:
 def clip(site: Site) -> Value:
     """Bounds are optional inputs."""
     return site.b(elementwise.Clamp, site.input(0), site.optional(1), site.optional(2))
-
-

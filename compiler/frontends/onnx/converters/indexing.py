@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from compiler.frontends.onnx.converters.common import as_int64
 from compiler.frontends.onnx.site import Results, Site, converts
 from compiler.ir import Value
@@ -35,9 +37,7 @@ def gather_nd(site: Site) -> Value:
 def scatter_elements(site: Site) -> Value:
     """One element an index, along one axis; how duplicates join is an attribute since version 16."""
     reduction = site.attribute("reduction") or "none"
-    return site.b(
-        ScatterElements, site.input(0), site.input(1), site.input(2), axis=_axis(site), reduction=reduction
-    )
+    return site.b(ScatterElements, site.input(0), site.input(1), site.input(2), axis=_axis(site), reduction=reduction)
 
 
 @converts("ScatterND")
@@ -71,7 +71,7 @@ def reverse_sequence(site: Site) -> Value:
 def compress(site: Site) -> Value:
     """Slices whose condition holds; without an axis of the flattened input."""
     x, axis = site.input(0), site.attribute("axis")
-    attributes: dict[str, int] = {} if axis is None else {"axis": site.axis_of(x, axis)}
+    attributes: dict[str, Any] = {} if axis is None else {"axis": site.axis_of(x, axis)}
     return site.b(Compress, x, site.input(1), **attributes)
 
 
@@ -85,20 +85,20 @@ def non_zero(site: Site) -> Value:
 def unique(site: Site) -> Results:
     """Distinct elements, or slices along an axis; positions, inverse and counts."""
     axis = site.attribute("axis")
-    attributes: dict[str, int] = {} if axis is None else {"axis": site.axis_of(site.input(0), axis)}
+    attributes: dict[str, Any] = {} if axis is None else {"axis": site.axis_of(site.input(0), axis)}
     return site.b.op(Unique, [site.input(0)], sorted=bool(site.attribute("sorted")), **attributes)
 
 
 @converts("TopK", until=9)
 def top_k_by_attribute(site: Site) -> Results:
-    """k is an attribute."""
+    """The number is an attribute."""
     k = site.integers(site.attribute("k"))
     return site.b.op(TopK, [site.input(0), k], axis=_axis(site), largest=True, sorted=True)
 
 
 @converts("TopK", since=10)
 def top_k(site: Site) -> Results:
-    """k is a vector of one element; the order is an attribute since version 11."""
+    """The number is a vector of one element; the order is an attribute since version 11."""
     k = as_int64(site, site.input(1))
     largest, in_order = site.attribute("largest"), site.attribute("sorted")
     return site.b.op(

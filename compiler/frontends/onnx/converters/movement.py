@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from compiler.frontends.onnx.converters.common import as_int64, concat, matrix, reshape_like, shape_of, squeeze, unsqueeze
+from compiler.frontends.onnx.converters.common import (
+    as_int64,
+    concat,
+    matrix,
+    reshape_like,
+    shape_of,
+    squeeze,
+    unsqueeze,
+)
 from compiler.frontends.onnx.site import Results, Site, converts
 from compiler.ir import I64, Value
 from compiler.ops.compare import Eq, Select
@@ -75,7 +83,9 @@ def flatten(site: Site) -> Value:
     axis = site.attribute("axis")
     if axis < 0 and site.version < 11:
         site.invalid(f"attribute 'axis' is {axis}; it counts from the end only since version 11")
-    return matrix(site, site.input(0), axis if axis == rank else site.axis(axis, rank + 1) if axis >= 0 else axis + rank)
+    return matrix(
+        site, site.input(0), axis if axis == rank else site.axis(axis, rank + 1) if axis >= 0 else axis + rank
+    )
 
 
 @converts("Transpose")
@@ -239,5 +249,3 @@ def trilu(site: Site) -> Value:
     """The upper or lower triangle from diagonal k on."""
     k = as_int64(site, site.input(1)) if site.has(1) else site.scalar(0, I64)
     return site.b(Trilu, site.input(0), k, upper=bool(site.attribute("upper")))
-
-

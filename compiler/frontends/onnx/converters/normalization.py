@@ -49,7 +49,7 @@ for _name, _definition in _ALONG_AXIS.items():
     converts(_name, since=13)(_along_axis(_definition))
 
 
-def _compute_type(site: Site, x: ElementType) -> dict[str, ElementType]:
+def _compute_type(site: Site, x: ElementType) -> dict[str, Any]:
     """The type that ``stash_type`` sets for the statistics; nothing where it is that of x."""
     number = site.attribute("stash_type")
     found = x if number is None else element_from(number, f"attribute 'stash_type' of node '{site.node}'")

@@ -73,14 +73,14 @@ def _all_kept(site: Site) -> Value:
     return site.b(Fill, shape_of(site, site.input(0)), site.scalar(1, BOOL))
 
 
-def _dropped(site: Site, ratio: Value) -> Results:
+def _dropped(site: Site, ratio: Value) -> tuple[Value, Value]:
     """Each element is zero with probability ``ratio``, else divided by 1 - ratio."""
     x = site.input(0)
     element = x.tensor.element
     drawn = site.b(RandomUniform, shape_of(site, x), to=F32, **_seed(site))
     kept = site.b(Ge, drawn, cast(site, ratio, F32))
     rest = cast(site, site.b(Sub, site.scalar(1, F32), cast(site, ratio, F32)), element)
-    return [site.b(Select, kept, site.b(Div, x, rest), site.scalar_like(0, x)), kept]
+    return site.b(Select, kept, site.b(Div, x, rest), site.scalar_like(0, x)), kept
 
 
 @converts("Dropout", until=6)
@@ -90,7 +90,6 @@ def dropout_with_mode(site: Site) -> Results:
     if site.attribute("is_test") or ratio == 0:
         return [x, cast(site, _all_kept(site), x.tensor.element) if site.wants(1) else None]
     result, kept = _dropped(site, site.scalar(ratio, F32))
-    assert kept is not None
     return [result, cast(site, kept, x.tensor.element)]
 
 

@@ -81,10 +81,7 @@ def resize(site: Site) -> Value:
     axes = site.attribute("axes")
     if axes:
         attributes["axes"] = site.axes(axes, site.rank(x))
-    if attributes["coordinates"] != "tf_crop_and_resize":
-        roi = None
-    else:
-        roi = _given(site, 1)
+    roi = _given(site, 1) if attributes["coordinates"] == "tf_crop_and_resize" else None
     scales, sizes = _given(site, 2), _given(site, 3)
     if (scales is None) == (sizes is None):
         site.invalid("expected exactly one of 'scales' and 'sizes'")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from compiler.frontends.onnx.site import Site
-    from compiler.ir import AttributeValue
 
 _AUTO_PAD: Final = {"NOTSET": "explicit", "VALID": "explicit", "SAME_UPPER": "same_upper", "SAME_LOWER": "same_lower"}
 
@@ -29,7 +28,7 @@ def per_dim(site: Site, name: str, count: int, default: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def window_attributes(site: Site, spatial: int) -> dict[str, AttributeValue]:
+def window_attributes(site: Site, spatial: int) -> dict[str, Any]:
     """Strides, dilations, pads and the rule of automatic padding, as the IR's window operators take them."""
     rule = auto_pad(site)
     explicit = (site.attribute("auto_pad") or "NOTSET") == "NOTSET"
@@ -42,7 +41,7 @@ def window_attributes(site: Site, spatial: int) -> dict[str, AttributeValue]:
     }
 
 
-def pool_attributes(site: Site) -> dict[str, AttributeValue]:
+def pool_attributes(site: Site) -> dict[str, Any]:
     """Those and the kernel, and the rounding of the number of windows."""
     kernel = site.attribute("kernel_shape")
     if not kernel:
