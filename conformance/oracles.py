@@ -7,8 +7,10 @@ model of the same meaning written from the specification; expected values that a
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from onnx import ModelProto
@@ -188,14 +190,15 @@ def gather_evidence(question: Question, tolerance: ToleranceClass, answers: Sequ
 
 
 def _transformed_run(question: Question, transform: Transform) -> Sequence[Output] | None:
-    attempts: list[Callable[[], list[Output]]] = [
-        lambda: _run_widened_reference(question, transform),
-        lambda: _run_widened_onnxruntime(question, FLOAT64, transform),
-        lambda: _run_widened_onnxruntime(question, FLOAT32, transform),
-    ]
-    for attempt in attempts:
-        try:
-            return attempt()
-        except Unavailable:
-            continue
+    """Return the run of the model, or of its twin where no oracle runs the model, on transformed data."""
+    questions = [question] if question.twin is None else [question, Question(*question.twin)]
+    for asked in questions:
+        attempts: list[Callable[[], list[Output]]] = [
+            partial(_run_widened_reference, asked, transform),
+            partial(_run_widened_onnxruntime, asked, FLOAT64, transform),
+            partial(_run_widened_onnxruntime, asked, FLOAT32, transform),
+        ]
+        for attempt in attempts:
+            with contextlib.suppress(Unavailable):
+                return attempt()
     return None
