@@ -240,6 +240,7 @@ def coordinate_dims(operand: int, outer: int, sizes: Sequence[int]) -> tuple[Ind
 REDUCTION: Final = Attribute(
     "reduction", choice("none", "add", "mul", "max", "min"), "none", "how an update joins the element that is there"
 )
+_UFUNCS: Final = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 _COMBINERS: Final = {
     "none": None,
     "add": Combiner.ADD,
@@ -260,11 +261,14 @@ class Scatter(Operator):
         if reduction == "none":
             found[places] = updates
             return found
-        # One place after the other: numpy's own ufunc.at does not know every element type.
-        flat = found.reshape(-1)
-        grid = np.broadcast_arrays(*[np.asarray(place) for place in places]) if places else []
-        where = np.ravel_multi_index(tuple(grid), x.shape).reshape(-1) if grid else np.zeros(1, np.int64)
-        for place, update in zip(where.tolist(), np.asarray(updates).reshape(-1), strict=True):
+        if x.dtype.isbuiltin == 1:
+            with np.errstate(all="ignore"):
+                _UFUNCS[reduction].at(found, places, updates)
+            return found
+        # One place after the other: numpy's `at` does not do the types that it does not know itself.
+        grid = np.broadcast_arrays(*[np.asarray(place) for place in places])
+        flat, where = found.reshape(-1), np.ravel_multi_index(tuple(grid), x.shape).reshape(-1)
+        for place, update in zip(where.tolist(), updates.reshape(-1), strict=True):
             flat[place] = apply_scalar(reduction, flat[place], np.asarray(update, x.dtype))
         return found
 
@@ -464,11 +468,12 @@ class ReverseSequence(Composite):
     def decompose(self, op: Op, builder: Builder) -> Sequence[Value]:
         """A lookup along time at t < length ? length - 1 - t : t."""
         emit, call = Emit(builder), op.call()
-        x, rank = op.operand(0), call.tensor(0).rank
-        batch, time = call.integer("batch_axis"), call.integer("time_axis")
-        lengths = emit.reshape(emit.cast(op.operand(1), I64), [-1 if dim == batch else 1 for dim in range(rank)])
-        shape = emit("shape_of", x)
+        x = op.operand(0)
+        type_, batch, time = x.tensor, call.integer("batch_axis"), call.integer("time_axis")
+        shape = emit.integers(type_.shape) if type_.is_static else emit("shape_of", x)
         steps = emit("iota", shape, axis=time, to=I64)
+        sizes = [-1 if dim == batch else 1 for dim in range(type_.rank)]
+        lengths = emit.reshape(emit.cast(op.operand(1), I64), sizes)
         turned = emit("sub", emit("sub", lengths, 1), steps)
         where = emit("select", emit("lt", steps, lengths), turned, steps)
         return (emit("gather_elements", x, where, axis=time),)
