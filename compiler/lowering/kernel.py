@@ -127,7 +127,7 @@ class KernelEmitter:
             type_ = read.value.tensor
             if self._homes.scratchpad.resident(root) or not read.is_affine or not self._homes.stays(read.value):
                 continue
-            if not 0 < type_.nbytes <= limit:
+            if not 0 < type_.nbytes <= limit or not self._homes.computes(type_.element):
                 continue
             address = self._homes.in_dram(read.value)
             resident = self._homes.scratchpad.keep(root, type_.nbytes, dirty=False)

@@ -18,7 +18,7 @@ from compiler.ops.pooling import MaxPool
 from compiler.ops.reduce import ArgMax, CumSum, ReduceMax, ReduceSum
 from compiler.ops.reshape import Reshape
 from compiler.program.executable import Host, Run
-from compiler.program.verify import verify_program
+from compiler.program.verifier import verify_program
 from compiler.simulator import Machine
 from compiler.targets.loader import load_target
 
@@ -193,6 +193,11 @@ CASES: dict[str, tuple[list[Array], Callable[..., Any], Callable[..., Any]]] = {
         lambda b, x, i, u: b(ScatterNd, x, i, u),
         _scattered,
     ),
+    "gather_float64_twice": (
+        [_floats(30, 5, dtype=np.float64), _ints(0, 30, 6), _ints(0, 30, 4)],
+        lambda b, x, i, j: (b(Gather, x, i, axis=0), b(Gather, x, j, axis=0)),
+        lambda x, i, j: (x[i], x[j]),
+    ),
     "reshape_between": (
         [_floats(6, 20)],
         lambda b, x: b(Tanh, b(Reshape, b(Exp, x), _c(b, 4, 30))),
@@ -237,3 +242,13 @@ def test_lowered_graph_gives_numpys_result(case: str, size: str, joined: bool) -
         assert got.dtype == want.dtype
         assert got.shape == want.shape
         np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
+
+
+def test_scatter_of_a_type_that_the_vector_unit_lacks_stays_on_the_host() -> None:
+    inputs = [_floats(6, 2, dtype=np.float64), _ints(0, 6, 3, 1), _floats(3, 2, dtype=np.float64)]
+    graph = _build(inputs, lambda b, x, i, u: b(ScatterNd, x, i, u))
+    executable = lower(graph, TARGETS["roomy"])
+    (step,) = executable.block.steps
+    assert isinstance(step, Host)
+    assert step.reason == "float64 is not a type of reference-npu"
+    np.testing.assert_array_equal(Machine(executable).execute(inputs)[0], _scattered(*inputs))

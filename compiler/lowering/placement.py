@@ -10,7 +10,7 @@ from compiler.lowering.contraction import contraction_of, factor_elements, with_
 from compiler.lowering.fusion import with_immediates
 from compiler.lowering.machine import Machine, elements_of
 from compiler.lowering.nests import Nest, nests_of, rewrite_expression
-from compiler.lowering.tiling import Tiler
+from compiler.lowering.tiling import Tiler, scatters
 from compiler.ops.registry import Operator
 from compiler.ops.work import Index, Literal
 
@@ -142,7 +142,7 @@ def _nest_reason(nest: Nest, machine: Machine) -> str | None:
     contraction = on_matrix(nest, machine)
     if nest.combiner is not None and nest.finish is not None:
         elements.update(elements_of(nest.finish))
-    if contraction is None and not nest.moves_only:
+    if contraction is None and not (nest.moves_only and not scatters(nest)):
         elements.update(elements_of(nest.body))
     if any(read.fill is not None for read in nest.reads):
         elements.update(read.value.tensor.element for read in nest.reads if read.fill is not None)
