@@ -115,3 +115,7 @@ class RewriteCycle(OpatlasError):
 
 class ExportError(OpatlasError):
     """An operation, a type or an operator set that a file format of another tool has no form for."""
+
+
+class NumericChange(OpatlasError):
+    """A pass changed a result by more than its numeric class allows."""

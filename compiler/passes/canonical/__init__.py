@@ -1,0 +1,1 @@
+"""Canonicalization rules, all exact, by family."""
