@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from compiler.exporters.onnx.emit import Emit, exports
 from compiler.frontends.onnx.types import DATA_TYPES
 from compiler.ir import Call, Definition, ElementType, Op
-from compiler.ops import contraction, conv_transpose, pooling
+from compiler.ops import contraction, conv_transpose, einsum, pooling
 
 if TYPE_CHECKING:
     from compiler.exporters.onnx.emit import Emitter
@@ -145,3 +145,9 @@ def max_unpool(op: Op, e: Emit) -> None:
         strides=call.integers("strides") or None,
         pads=call.integers("pads") or None,
     )
+
+
+@exports(einsum.Einsum)
+def emit_einsum(op: Op, e: Emit) -> None:
+    """A sum of products by an equation."""
+    e.op(op, "Einsum", equation=op.call().text("equation"))

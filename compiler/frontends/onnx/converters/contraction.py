@@ -10,6 +10,7 @@ from compiler.frontends.onnx.site import Site, converts
 from compiler.ir import F32, ElementType, Value
 from compiler.ops.contraction import Conv, MatMul
 from compiler.ops.conv_transpose import ConvTranspose
+from compiler.ops.einsum import Einsum
 from compiler.ops.elementwise import Add, Mul
 from compiler.ops.movement import Transpose
 
@@ -108,3 +109,9 @@ def check_kernel(site: Site, sizes: Sequence[int | str]) -> None:
     )
     if not fits:
         site.invalid(f"attribute 'kernel_shape' is {list(said)}, and the weight has {list(sizes)}")
+
+
+@converts("Einsum")
+def einsum(site: Site) -> Value:
+    """A sum of products by an equation."""
+    return site.b(Einsum, *site.given, equation=site.attribute("equation"))
