@@ -15,6 +15,7 @@ from compiler.errors import InvalidInput, OpatlasError, ValueNeeded
 from compiler.ir import Graph, TensorType, Type, Value, element_of, tensor
 from compiler.ir.verifier import verify
 from compiler.lowering.lower import LoweringOptions, lower
+from compiler.passes.manager import Instruments
 from compiler.passes.specialize import specialize, value_inputs
 from compiler.pipeline import optimize
 from compiler.program.executable import Executable
@@ -248,7 +249,8 @@ class CompiledModel:
         found = self._machines.get(key)
         if found is None:
             with clock.stage("optimize"):
-                graph = optimize(specialize(self.graph, types, known), self.target, self.options)
+                graph = specialize(self.graph, types, known)
+                optimize(graph, self.target, Instruments(self.options.dump_dir, self.options.verify_each))
             with clock.stage("lower"):
                 executable = lower(graph, self.target, LoweringOptions(fuse=self.options.fuse))
                 options = SimulationOptions(overlap=self.options.overlap)

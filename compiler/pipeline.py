@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from compiler.ir import Builder, Graph
-from compiler.ops.registry import Composite
+from compiler.passes.canonicalize import Canonicalize
+from compiler.passes.common_subexpressions import CommonSubexpressions
+from compiler.passes.dead_code import DeadCode
+from compiler.passes.decompose import Decompose
+from compiler.passes.fold import Fold
+from compiler.passes.inline_branches import InlineBranches
+from compiler.passes.manager import Instruments, Report, run_passes
 
 if TYPE_CHECKING:
+    from compiler.ir import Graph, Op
+    from compiler.passes.manager import Pass
+    from compiler.rewrite import RewriteCounter
     from compiler.targets.schema import Target
 
 
-def optimize(graph: Graph, target: Target, options: Any) -> Graph:  # noqa: ANN401, ARG001
-    """The graph with composites decomposed and dead operations gone."""
-    _decompose(graph)
-    return graph
+def passes_for(target: Target) -> tuple[Pass, ...]:
+    """The passes for a target, in order."""
+
+    def executed_whole(op: Op) -> bool:
+        return op.name in target.composites
+
+    return (
+        Fold(),  # first: sizes and conditions that constants decide make everything after it simpler
+        InlineBranches(),  # a decided branch exposes its operations to the rules
+        Canonicalize(),  # one spelling for each meaning, before anything is compared or joined
+        CommonSubexpressions(),  # after canonicalization, which makes equal things look equal
+        DeadCode(),  # so that no use by a dead operation stops a fusion
+        Decompose(executed_whole),  # composites are worth fusing whole; what is left of them is taken apart here
+        Fold(),  # decompositions bring constants of their own
+        Canonicalize(),  # and steps that meet those of their neighbours
+        CommonSubexpressions(),  # two decompositions of the same operand share work
+        DeadCode(),  # last: leaves nothing for lowering that no output needs
+    )
 
 
-def _decompose(graph: Graph) -> None:
-    changed = True
-    while changed:
-        changed = False
-        for op in list(graph.ops):
-            for region in op.regions:
-                _decompose(region)
-            if isinstance(op.definition, Composite):
-                results = op.definition.decompose(op, Builder(graph, op, op.location))
-                for old, new in zip(op.results, results, strict=True):
-                    old.replace_with(new)
-                op.erase()
-                changed = True
-    for op in reversed(list(graph.ops)):
-        if not op.definition.terminator and not any(result.users for result in op.results):
-            op.erase()
+def optimize(
+    graph: Graph, target: Target, instruments: Instruments | None = None, counter: RewriteCounter | None = None
+) -> Report:
+    """Run the passes for ``target`` on ``graph``, in place. Raises what a pass raises, with its name in the message."""
+    return run_passes(graph, passes_for(target), instruments, counter)
