@@ -96,6 +96,11 @@ class Attribute:
     default: AttributeValue | _Required | None = REQUIRED
     doc: str = ""
 
+    @property
+    def is_required(self) -> bool:
+        """Whether a call must give it."""
+        return isinstance(self.default, _Required)
+
 
 def _is_int(value: AttributeValue) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
