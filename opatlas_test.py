@@ -250,18 +250,29 @@ def test_a_right_model_agrees_with_onnxruntime(run, model):
 
 def test_a_wrong_result_is_status_1(run, model, monkeypatch):
     real = opatlas_work.run_onnxruntime
-    monkeypatch.setattr(opatlas_work, "run_onnxruntime", lambda *given: [array + 1e-3 for array in real(*given)])
-    monkeypatch.setattr(opatlas_work, "run_exactly", lambda *_: None)
+
+    def spoil(*given, **options):
+        return [array + 1e-3 for array in real(*given, **options)]
+
+    monkeypatch.setattr(opatlas_work, "run_onnxruntime", spoil)
     status, out, _ = run("check", model)
     assert status == 1
     assert "differs" in out
 
 
+def test_a_reference_in_float64_that_errs_excuses_nothing(run, model, monkeypatch):
+    real = opatlas_work.run_exactly
+    monkeypatch.setattr(opatlas_work, "run_exactly", lambda *given: [array + 0.1 for array in real(*given)])
+    status, out, _ = run("check", model, "--json")
+    assert status == 0
+    assert json.loads(out)["outputs"][0]["max_abs_allowed"] < 1e-5
+
+
 def test_locate_names_the_first_node_that_differs(run, model, monkeypatch):
     real = opatlas_work.run_onnxruntime
 
-    def spoil(*given):
-        y, h, r = real(*given)
+    def spoil(*given, **options):
+        y, h, r = real(*given, **options)
         return [y, h, r + 1e-3]
 
     assert run("simulate", model, "--locate")[0] == 0

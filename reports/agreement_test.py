@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from reports.agreement import compare_output, spacing
+from reports.agreement import compare_output, is_plausible, spacing
 
 RANDOM = np.random.default_rng(0)
 EXACT = RANDOM.standard_normal(1000)
@@ -81,3 +81,12 @@ def test_spacing_is_numpys(dtype, value):
 def test_spacing_of_bfloat16_and_of_zero():
     assert spacing(1.0, np.dtype(ml_dtypes.bfloat16)) == 2.0**-7
     assert spacing(0.0, np.dtype(np.float32)) == math.ldexp(1, -126 - 23)
+
+
+def test_an_exact_value_with_few_digits_of_the_reference_is_none():
+    assert is_plausible(EXACT, ORT)
+    assert not is_plausible(EXACT + 0.01, ORT)
+    assert is_plausible(EXACT + 0.01, ORT.astype(np.float16))
+    assert is_plausible(np.zeros(3), np.zeros(3, np.float32))
+    assert not is_plausible(np.full(3, 1e-9), np.zeros(3, np.float32))
+    assert is_plausible([1, 2], np.array([1, 3]))
