@@ -2,6 +2,7 @@
 
 from compiler.ops import (
     activation,
+    attention,
     compare,
     contraction,
     control,
@@ -32,6 +33,7 @@ __all__ = [
     "Composite",
     "Operator",
     "activation",
+    "attention",
     "compare",
     "contraction",
     "control",

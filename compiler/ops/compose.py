@@ -31,6 +31,11 @@ def widened(element: ElementType) -> ElementType:
     return F32 if element.is_float and element.bits < F32.bits else element
 
 
+def padded(operands: Sequence[Any], count: int) -> list[Any]:
+    """``count`` operands, with None for those omitted at the end."""
+    return [*operands, *[None] * (count - len(operands))]
+
+
 class Emit:
     """Builds operations by name; Python numbers become scalars of the last operand's element type."""
 

@@ -8,19 +8,13 @@ import numpy as np
 
 from compiler.errors import TypeMismatch
 from compiler.ir import I32, Builder, Call, Op, Type, Value
-from compiler.ops.compose import Emit, Evaluated
+from compiler.ops.compose import Emit, Evaluated, padded
 from compiler.ops.contraction import Conv, MatMul
 from compiler.ops.registry import INTEGER, Attribute, Composite, Operand, Variable, integer, register
 from compiler.ops.windows import WINDOW, WindowPlan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from compiler.ir import Array
-
-
-def _given(operands: Sequence[Any], index: int) -> Array | None:
-    return operands[index] if index < len(operands) else None
 
 
 _EIGHT: Final = frozenset(element for element in INTEGER if element.bits <= 8)
@@ -95,7 +89,7 @@ class MatMulInteger(Evaluated, Composite):
         """Differences, then the product, in int32."""
         del call
         a, b = (np.asarray(operand).astype(np.int32) for operand in operands[:2])
-        a_zero, b_zero = _given(operands, 2), _given(operands, 3)
+        a_zero, b_zero = padded(operands, 4)[2:]
         if a_zero is not None:
             rows = a_zero.astype(np.int32)
             a = a - (rows.reshape(-1, 1) if rows.ndim == 1 and a.ndim > 1 else rows)
@@ -165,7 +159,7 @@ class ConvInteger(Evaluated, Composite):
     def compute(self, call: Call, operands: Sequence[Any]) -> tuple[Any, ...]:
         """Differences, then the convolution, in int32."""
         x, w = (np.asarray(operand).astype(np.int32) for operand in operands[:2])
-        x_zero, w_zero = _given(operands, 2), _given(operands, 3)
+        x_zero, w_zero = padded(operands, 4)[2:]
         if x_zero is not None:
             x = x - x_zero.astype(np.int32).reshape(())
         if w_zero is not None:

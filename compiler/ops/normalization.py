@@ -8,7 +8,7 @@ import numpy as np
 
 from compiler.errors import TypeMismatch
 from compiler.ir import Call, Type, Value, tensor
-from compiler.ops.compose import COMPUTE_TYPE, Emit, Pointwise, Rounded
+from compiler.ops.compose import COMPUTE_TYPE, Emit, Pointwise, Rounded, padded
 from compiler.ops.registry import FLAG, FLOAT, NUMBER, Attribute, Operand, Variable, integer, integers, register
 from compiler.ops.shapes import normalize_axes, normalize_axis
 
@@ -127,11 +127,6 @@ def _affine(x: Array, scale: Array | None, bias: Array | None) -> Array:
     return scaled if bias is None else scaled + bias
 
 
-def _padded(values: Sequence[Any], count: int) -> list[Any]:
-    """The operands, with None for those omitted at the end."""
-    return [*values, *[None] * (count - len(values))]
-
-
 @register
 class LayerNorm(Rounded):
     """(x - mean) / sqrt(variance + epsilon) over the dims from ``axis`` on, times scale, plus bias.
@@ -164,14 +159,14 @@ class LayerNorm(Rounded):
         return (result, statistic, statistic)
 
     def expand(self, call: Call, emit: Emit, operands: Sequence[Value | None]) -> Sequence[Value]:
-        x, scale, bias = _padded(operands, 3)
+        x, scale, bias = padded(operands, 3)
         mean, centered, variance = _emit_centered(emit, x, range(_axis(call), x.tensor.rank))
         inverse = _emit_inverse(emit, variance, call.number("epsilon"))
         result = _emit_affine(emit, emit("mul", centered, inverse), scale, bias)
         return (result, mean, inverse) if call.flag("statistics") else (result,)
 
     def compute(self, call: Call, operands: Sequence[Any]) -> tuple[Any, ...]:
-        x, scale, bias = _padded(operands, 3)
+        x, scale, bias = padded(operands, 3)
         mean, variance = _moments(x, tuple(range(_axis(call), x.ndim)))
         inverse = _inverse(variance, call.number("epsilon"))
         result = _affine((x - mean) * inverse, scale, bias)
@@ -192,12 +187,12 @@ class RmsNorm(Rounded):
         return (x.with_element(call.tensor(1).element if call.has(1) else x.element),)
 
     def expand(self, call: Call, emit: Emit, operands: Sequence[Value | None]) -> Sequence[Value]:
-        x, scale = _padded(operands, 2)
+        x, scale = padded(operands, 2)
         mean = emit.mean(emit("mul", x, x), range(_axis(call), x.tensor.rank))
         return (_emit_affine(emit, emit("mul", x, _emit_inverse(emit, mean, call.number("epsilon"))), scale, None),)
 
     def compute(self, call: Call, operands: Sequence[Any]) -> tuple[Any, ...]:
-        x, scale = _padded(operands, 2)
+        x, scale = padded(operands, 2)
         mean = np.square(x).mean(axis=tuple(range(_axis(call), x.ndim)), keepdims=True, dtype=x.dtype)
         return (_affine(x * _inverse(mean, call.number("epsilon")), scale, None),)
 
@@ -252,7 +247,7 @@ class GroupNorm(_Channelwise):
         return super().infer(call)
 
     def expand(self, call: Call, emit: Emit, operands: Sequence[Value | None]) -> Sequence[Value]:
-        x, scale, bias = _padded(operands, 3)
+        x, scale, bias = padded(operands, 3)
         shape, groups = call.shape(0), call.integer("num_groups")
         grouped = emit.reshape(x, [shape[0], groups, int(np.prod(shape[1:])) // groups])
         _, centered, variance = _emit_centered(emit, grouped, (2,))
@@ -294,7 +289,7 @@ class InstanceNorm(_Channelwise):
         return super().infer(call)
 
     def expand(self, call: Call, emit: Emit, operands: Sequence[Value | None]) -> Sequence[Value]:
-        x, scale, bias = _padded(operands, 3)
+        x, scale, bias = padded(operands, 3)
         rank = x.tensor.rank
         _, centered, variance = _emit_centered(emit, x, range(2, rank))
         normal = emit("mul", centered, _emit_inverse(emit, variance, call.number("epsilon")))
@@ -336,7 +331,7 @@ class BatchNorm(_Channelwise):
         return super().infer(call)
 
     def expand(self, call: Call, emit: Emit, operands: Sequence[Value | None]) -> Sequence[Value]:
-        x, scale, bias, mean, variance = _padded(operands, 5)
+        x, scale, bias, mean, variance = padded(operands, 5)
         shape = _channels(x.tensor.rank)
         factor = emit("mul", scale, _emit_inverse(emit, variance, call.number("epsilon")))
         centered = emit("sub", x, emit.reshape(mean, shape))
@@ -366,7 +361,7 @@ class BatchNormTraining(_Channelwise):
         return (*super().infer(call), mean.with_element(mean.element), variance.with_element(variance.element))
 
     def expand(self, call: Call, emit: Emit, operands: Sequence[Value | None]) -> Sequence[Value]:
-        x, scale, bias, mean, variance = _padded(operands, 5)
+        x, scale, bias, mean, variance = padded(operands, 5)
         rank, momentum = x.tensor.rank, call.number("momentum")
         own_mean, centered, own_variance = _emit_centered(emit, x, [d for d in range(rank) if d != 1])
         inverse = _emit_inverse(emit, own_variance, call.number("epsilon"))

@@ -13,7 +13,7 @@ import numpy as np
 
 from compiler.errors import InvalidAttribute, TypeMismatch
 from compiler.ir import F32, I32, U8, Call, ElementType, Type, Value, element_of, tensor
-from compiler.ops.compose import COMPUTE_TYPE, Emit, Rounded, widened
+from compiler.ops.compose import COMPUTE_TYPE, Emit, Rounded, padded, widened
 from compiler.ops.convert import convert
 from compiler.ops.registry import (
     ELEMENT,
@@ -97,10 +97,6 @@ def _spread(call: Call, index: int, array: Array) -> Array:
     return np.take(array, indices, axis)
 
 
-def _given(operands: Sequence[Any], index: int) -> Any:  # noqa: ANN401 - a value or an array
-    return operands[index] if index < len(operands) else None
-
-
 @register
 class Quantize(Rounded):
     """round(x / scale) + zero point, saturated to ``to``; ties go to even. For narrow floats: x / scale, cast.
@@ -148,7 +144,7 @@ class Quantize(Rounded):
         return (call.tensor(0).with_element(self._stored(call)),)
 
     def expand(self, call: Call, emit: Emit, operands: Sequence[Value | None]) -> Sequence[Value]:
-        x, scale, zero = operands[0], operands[1], _given(operands, 2)
+        x, scale, zero = padded(operands, 3)
         assert x is not None
         assert scale is not None
         element, stored = self.compute_element(call), self._stored(call)
@@ -164,7 +160,7 @@ class Quantize(Rounded):
         return (emit("cast", emit("clamp", whole, *ends), to=stored, saturate=True),)
 
     def compute(self, call: Call, operands: Sequence[Any]) -> tuple[Any, ...]:
-        x, scale, zero = operands[0], operands[1], _given(operands, 2)
+        x, scale, zero = padded(operands, 3)
         element, stored = self.compute_element(call), self._stored(call)
         quotient = x.astype(element.dtype) / _spread(call, 1, scale).astype(element.dtype)
         if stored.is_float:
@@ -199,7 +195,7 @@ class Dequantize(Rounded):
         return (call.tensor(0).with_element(to if isinstance(to, ElementType) else call.tensor(1).element),)
 
     def expand(self, call: Call, emit: Emit, operands: Sequence[Value | None]) -> Sequence[Value]:
-        x, scale, zero = operands[0], operands[1], _given(operands, 2)
+        x, scale, zero = padded(operands, 3)
         assert x is not None
         assert scale is not None
         element = self.compute_element(call)
@@ -210,7 +206,7 @@ class Dequantize(Rounded):
         return (emit("mul", emit.cast(x, element), _emit_spread(call, emit, 1, scale)),)
 
     def compute(self, call: Call, operands: Sequence[Any]) -> tuple[Any, ...]:
-        x, scale, zero = operands[0], operands[1], _given(operands, 2)
+        x, scale, zero = padded(operands, 3)
         element = self.compute_element(call)
         exact = I32 if element_of(x.dtype).is_integer else element
         wide = x.astype(exact.dtype)

@@ -18,7 +18,7 @@ import numpy as np
 
 from compiler.errors import InvalidAttribute, TypeMismatch, UnsupportedType
 from compiler.ir import I32, UNKNOWN, Call, Dim, Type, Value, tensor
-from compiler.ops.compose import COMPUTE_TYPE, Emit, Rounded
+from compiler.ops.compose import COMPUTE_TYPE, Emit, Rounded, padded
 from compiler.ops.recurrent_activations import ACTIVATIONS, Applied, applied
 from compiler.ops.registry import (
     FLAG,
@@ -176,7 +176,7 @@ class Recurrent(Rounded):
 
     def expand(self, call: Call, emit: Emit, operands: Sequence[Value | None]) -> Sequence[Value]:
         """One projection of all elements a direction, then the steps one after the other."""
-        given = [*operands, *[None] * (len(self.operands) - len(operands))]
+        given = padded(operands, 8)
         x, layout = given[0], call.integer("layout")
         assert x is not None
         if layout:
@@ -207,7 +207,7 @@ class Recurrent(Rounded):
             width = self.gates * hidden
             both = emit("add", emit.slice(b, 0, 0, width), emit.slice(b, 0, width, 2 * width))
             projected = emit("add", projected, both)
-        peepholes = self._emit_part(emit, given[7] if len(given) > 7 else None, direction, 0)
+        peepholes = self._emit_part(emit, given[7], direction, 0)
         functions = self._functions(call)[direction]
         cell = Cell(emit, hidden, emit.transpose(r, (1, 0)), b, peepholes, functions, call)
         state = [self._emit_initial(call, emit, x, given, direction, k, hidden) for k in range(self.states)]
@@ -245,7 +245,7 @@ class Recurrent(Rounded):
 
     def compute(self, call: Call, operands: Sequence[Any]) -> tuple[Any, ...]:
         """The definition, step by step."""
-        given = [*operands, *[None] * (8 - len(operands))]
+        given = padded(operands, 8)
         x, layout = given[0], call.integer("layout")
         x = x.swapaxes(0, 1) if layout else x
         steps, batch, hidden = x.shape[0], x.shape[1], given[2].shape[2]
