@@ -151,7 +151,7 @@ def _nest_reason(nest: Nest, machine: Machine) -> str | None:
             return f"{element.dtype.name} is not a type of {machine.target.name}"
     if nest.continues and nest.combiner is not None and all(isinstance(dim, Index) for dim in nest.write):
         return "it combines onto elements written before, at places known ahead"
-    if nest.points and Tiler(nest, contraction, machine, machine.sram_bytes).choose() is None:
+    if nest.points and not Tiler(nest, contraction, machine, machine.sram_bytes).is_possible():
         return f"its smallest tile does not fit the {machine.sram_bytes} bytes of SRAM"
     return None
 

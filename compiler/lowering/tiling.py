@@ -151,6 +151,8 @@ class Tiler:
 
     def choose(self) -> Tiling | None:
         """The tiling, or None when even tiles of one point do not fit."""
+        if self._fits(self._extents):
+            return Tiling(self._extents, (), self._footprint(self._extents))
         sizes = list(self._extents)
         while not self._fits(sizes):
             step = self._best_cut(sizes)
@@ -161,6 +163,11 @@ class Tiler:
         self._grow(sizes)
         order = self._best_order(sizes)
         return Tiling(tuple(sizes), order, self._footprint(sizes))
+
+    def is_possible(self) -> bool:
+        """Whether the smallest tiles fit."""
+        smallest = [1 if loop in self._cuttable else extent for loop, extent in enumerate(self._extents)]
+        return self._fits(self._extents) or self._fits(smallest)
 
     def _grow(self, sizes: list[int]) -> None:
         """Double tiles again where that fits after all and costs less: an early deep cut may have left room."""
