@@ -38,6 +38,7 @@ settings.load_profile("rules")
 
 FLOATS = (F32, F16, F64, BF16)
 SIGNED = (I8, I32, I64)
+ONE = np.array(1, np.float32)
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, -1.0, 0.5, 1e-45, 6e-8, -3.5, 65504.0, 3e38)
 
 
@@ -432,7 +433,7 @@ def cast(build, value, *types, **attributes):
         (U8, (2,), lambda b, x: cast(b, x, I8, I32)),
         (C64, (2,), lambda b, x: b(elementwise.Mul, x, b.constant(np.complex64(1)))),
         (F32, (2,), lambda b, x: b(logic.Not, b(compare.Lt, x, b.constant(np.float32(1))))),  # NaN
-        (F32, (2,), lambda b, x: b(elementwise.Add, b(elementwise.Add, x, b.constant(np.float32(1))), b.constant(np.float32(2)))),
+        (F32, (2,), lambda b, x: b(elementwise.Add, b(elementwise.Add, x, b.constant(ONE)), b.constant(ONE))),
         (F32, (2, 3), lambda b, x: b(movement.Slice, x, *[b.constant(np.array([v])) for v in (-1, -9, 0, -1)])),
         (F32, (2, 3), lambda b, x: b(movement.Transpose, x, permutation=(1, 0))),
         (F32, ("?", "?"), lambda b, x: b(reshape.Reshape, x, b.constant(np.array([-1, 3])))),
