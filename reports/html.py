@@ -168,7 +168,7 @@ def _overview(
     return environment.get_template("index.html.jinja").render(
         summary=summary,
         placements=placements | ({"folded": placements.get("folded", 0) + folded} if folded else {}),
-        states=[state.value for state in _STATES_SHOWN],
+        states=[*(state.value for state in _STATES_SHOWN), "accelerator", "mixed", "host"],
         link_of=_case_links(records, pages),
         data=_embedded(data),
     )
