@@ -1,5 +1,6 @@
 import ast
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -378,6 +379,15 @@ def test_the_graph_as_a_model_computes_the_same(run, model, tmp_path):
     x = np.ones((2, 8), np.float32)
     one, two = (onnxruntime.InferenceSession(str(name)).run(None, {"x": x})[0] for name in (model, path))
     np.testing.assert_allclose(one, two, rtol=1e-6)
+
+
+def test_the_readme_names_commands_and_options_that_exist(run):
+    lines = re.findall(r"opatlas ([a-z]+)([^`\n]*)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    used = {(command, option) for command, rest in lines for option in re.findall(r"--[a-z-]+", rest)}
+    commands = {command for command, rest in lines if command in COMMANDS}
+    assert commands == set(COMMANDS)
+    for command, option in sorted(used):
+        assert option in run(command, "--help")[1], (command, option)
 
 
 def test_the_command_never_imports_the_suites():
