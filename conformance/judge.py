@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,9 +15,9 @@ import numpy as np
 from conformance import widening
 from conformance.backends import BackendUnderTest, CaseFailure, Program, Report
 from conformance.case import CaseInfo, LoadedCase, Suite
-from conformance.comparison import Output, Verdict, compare
+from conformance.comparison import Evidence, Output, Verdict, compare
 from conformance.errors import Unavailable
-from conformance.oracles import EXPECTED, ORACLES, TWIN, Answer, Question, ask, gather_evidence
+from conformance.oracles import EXPECTED, ORACLES, TWIN, Question, ask, gather_evidence
 from conformance.tolerance import MissingEvidence, ToleranceClass, parse_tolerance
 from conformance.vote import Judgement, judge_outputs
 from reports.record import Outcome, Placement, Stage
@@ -122,8 +122,13 @@ class _Run:
             answers = ask(question, self._oracles(), lambda name: self.announce(f"oracle:{name}"))
         self.announce(Stage.COMPARE)
         with self.watch.part("compare"):
-            judgement = self._judgement(ran.values, answers, question)
-        self._record_own_evaluation(ran, judgement)
+            evidence = gather_evidence(question, self.tolerance, answers)
+            types = widening.output_types(self.case.model)
+            judgement = judge_outputs(
+                ran.values, answers, self.tolerance, evidence, types=types, ruling=self.case.ruling
+            )
+        with self.watch.part("own_evaluate"):
+            self._record_own_evaluation(ran, judgement, evidence)
         outcome = judgement.outcome
         if outcome in (Outcome.PASSED, Outcome.QUALITY_WARNING) and ran.report.placement is Placement.FOLDED:
             outcome = Outcome.FOLDED
@@ -133,11 +138,6 @@ class _Run:
         absent = {TWIN} if self.case.twin is None else set()
         absent |= {EXPECTED} if self.case.expected is None else set()
         return [name for name in ORACLES if name not in absent and name not in self.backend.shares]
-
-    def _judgement(self, outputs: Sequence[Output], answers: Sequence[Answer], question: Question) -> Judgement:
-        evidence = gather_evidence(question, self.tolerance, answers)
-        types = widening.output_types(self.case.model)
-        return judge_outputs(outputs, answers, self.tolerance, evidence, types=types, ruling=self.case.ruling)
 
     def _run_backend(self) -> _Outputs | CaseFailure:
         self.announce(Stage.IMPORT)
@@ -166,12 +166,14 @@ class _Run:
             program: Program = cast("Any", self.backend).compile_file(folder / "model.onnx")
             return program
 
-    def _record_own_evaluation(self, ran: _Outputs, judgement: Judgement) -> None:
+    def _record_own_evaluation(self, ran: _Outputs, judgement: Judgement, evidence: Evidence) -> None:
         evaluate = getattr(ran.program, "evaluate", None)
         if evaluate is None:
             return
         try:
-            own = compare(ran.values, evaluate(self.case.inputs), self.tolerance, between_implementations=True)
+            own = compare(
+                ran.values, evaluate(self.case.inputs), self.tolerance, evidence, between_implementations=True
+            )
         except MissingEvidence:
             return
         except Exception:  # noqa: BLE001 - an interpreter that lacks an operator is no finding about the program

@@ -46,7 +46,7 @@ def add_options(parser: pytest.Parser) -> None:
         "--case-timeout", type=float, default=0.0, help="seconds that a case may take (the suite's own limit)"
     )
     group.addoption(
-        "--case-memory", type=int, default=0, metavar="MB", help="address space that a case may take (no limit)"
+        "--case-memory", type=int, default=16384, metavar="MB", help="address space that a case may take; 0: no limit"
     )
     group.addoption("--output", default="build/coverage", metavar="DIR", help="where records and reports go")
     group.addoption(
