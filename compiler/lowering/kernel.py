@@ -108,6 +108,8 @@ class KernelEmitter:
 
     def emit(self) -> None:
         """Emit all tiles. Raises LoweringError when SRAM has no room for the tiling's block."""
+        for read in self._nest.all_reads:
+            self._homes.scratchpad.pin(self._homes.root(read.value))
         self._plan_block()
         self._load_shared_operands()
         resident = self._result_home()

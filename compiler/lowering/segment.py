@@ -73,10 +73,11 @@ class Segment:
         return any(number > self._current for number in self._readers.get(self.root(value), ()))
 
     def _next_use(self, root: Value) -> int | None:
-        later = [number for number in self._readers.get(root, ()) if number > self._current]
+        """The first kernel not yet over that reads the value or writes a part of it, else None."""
+        later = [number for number in self._readers.get(root, ()) if number >= self._current]
         if later:
             return later[0]
-        return self._last_write[root] if self._last_write.get(root, -1) > self._current else None
+        return self._last_write[root] if self._last_write.get(root, -1) >= self._current else None
 
     def in_dram(self, value: Value) -> int:
         """DRAM address of the content of a value; a dirty resident is written there first."""
@@ -174,6 +175,7 @@ class Segment:
             resident = self.scratchpad.resident(root)
             if resident is not None and resident.dirty:
                 self._spill(resident)
+        self._current = number + 1
         self.scratchpad.end_kernel()
 
 

@@ -54,8 +54,14 @@ class Scratchpad:
         self._pinned.add(root)
 
     def block(self, size: int) -> int | None:
-        """A block for the current kernel's tiles. The block of the kernel before stays its own if there is room."""
+        """A block for the current kernel's tiles. The block of the kernel before stays its own if there is room.
+
+        If nothing else makes room, pinned residents are evicted too: their readers then load tiles.
+        """
         address = self._allocate(size)
+        if address is None:
+            self._pinned.clear()
+            address = self._allocate(size)
         self._current = address
         return address
 
