@@ -27,13 +27,19 @@ COMPONENTS: Final = ("matrix", "vector", "sram", "dram")
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """The cost of one instance. ``energy`` is picojoules by component, in the order of ``COMPONENTS``."""
+    """The cost of one instance. ``energy`` is picojoules by component, in the order of ``COMPONENTS``.
+
+    ``beats``: of a transfer's cycles, those in which it has the DRAM to itself; the rest is latency.
+    ``full_cycles``: what the multiply-accumulates would take with every cell of the array at work.
+    """
 
     engine: Engine
     cycles: int
+    beats: int = 0
     dram_read: int = 0
     dram_written: int = 0
     macs: int = 0
+    full_cycles: float = 0.0
     energy: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
 
 
@@ -130,9 +136,11 @@ class Costs:
         )
         incoming = instruction.engine is Engine.DMA_IN
         energy = self.target.energy
+        cycles = 0 if self.free_transfers else self.target.transfer_cycles(dram)
         return Charge(
             instruction.engine,
-            0 if self.free_transfers else self.target.transfer_cycles(dram),
+            cycles,
+            beats=max(0, cycles - self.target.dram.latency_cycles),
             dram_read=dram if incoming else 0,
             dram_written=0 if incoming else dram,
             energy=(0.0, 0.0, sram * energy.sram_byte, dram * energy.dram_byte),
@@ -163,7 +171,11 @@ class Costs:
         macs = batch * m * n * k
         energy = self.target.energy
         return Charge(
-            Engine.MATRIX, cycles, macs=macs, energy=(macs * energy.mac[a.dtype.name], 0.0, sram * energy.sram_byte, 0.0)
+            Engine.MATRIX,
+            cycles,
+            macs=macs,
+            full_cycles=macs / (matrix.rows * matrix.columns * product.depth),
+            energy=(macs * energy.mac[a.dtype.name], 0.0, sram * energy.sram_byte, 0.0),
         )
 
     def vector(self, instruction: Vector, who: str) -> Charge:
@@ -171,7 +183,7 @@ class Costs:
         unit = self.target.vector
         table = {cost: getattr(unit.cycles, cost.value) for cost in Cost}
         points = math.prod(instruction.extents)
-        cycles = operations = 0
+        cycles = 0
         energy = 0.0
         for node in body_functions(instruction.body):
             function = FUNCTIONS.get(node.function)
@@ -180,7 +192,6 @@ class Costs:
                 raise InvalidProgram(msg)
             cycles += table[function.cost]
             energy += points * table[function.cost] * self._operation(node.element, who)
-            operations += 1
         if instruction.combiner is not None:
             cycles += unit.cycles.simple
             energy += points * self._operation(instruction.accumulate or instruction.out.region.element, who)

@@ -31,6 +31,7 @@ class Bound(Enum):
 class KernelReport:
     """One kernel of a program, for one run of it. Bytes are of DRAM; energy is picojoules by component.
 
+    ``full_cycles``: what its multiply-accumulates would take with every cell of the array at work.
     ``cycles`` is by how much the kernel moved the end of the run: with overlap, what it hides behind others is theirs.
     """
 
@@ -38,6 +39,7 @@ class KernelReport:
     cycles: int
     busy: dict[Engine, int]
     macs: int
+    full_cycles: float
     read_bytes: int
     written_bytes: int
     energy: dict[str, float]
@@ -90,12 +92,14 @@ def report_program(clock: Clock, schedule: Schedule) -> ProgramReport:
     count = max(1, len(program.kernels))
     busy = [dict.fromkeys(ENGINES, 0) for _ in range(count)]
     sums = [[0, 0, 0] for _ in range(count)]
+    full: list[list[float]] = [[] for _ in range(count)]
     energy: list[list[list[float]]] = [[[] for _ in COMPONENTS] for _ in range(count)]
     for item, charge in zip(clock.items, clock.charges, strict=True):
         kernel, times = item.instruction.kernel, item.instances
         busy[kernel][charge.engine] += charge.cycles * times
         for index, amount in enumerate((charge.macs, charge.dram_read, charge.dram_written)):
             sums[kernel][index] += amount * times
+        full[kernel].append(charge.full_cycles * times)
         for parts, spent in zip(energy[kernel], charge.energy, strict=True):
             parts.append(spent * times)
     kernels = tuple(
@@ -103,7 +107,9 @@ def report_program(clock: Clock, schedule: Schedule) -> ProgramReport:
             kernel,
             schedule.kernel_cycles[index],
             busy[index],
-            *sums[index],
+            sums[index][0],
+            math.fsum(full[index]),
+            *sums[index][1:],
             dict(zip(COMPONENTS, map(math.fsum, energy[index]), strict=True)),
         )
         for index, kernel in enumerate(program.kernels)
@@ -167,13 +173,10 @@ class SimulationReport:
     def utilization(self) -> dict[str, float]:
         """Busy share an engine; ``macs`` is the share of the array's multiply-accumulates that was used."""
         cycles = self.cycles
-        shares = {name: spent / cycles if cycles else 0.0 for name, spent in self.busy.items()}
-        return {**shares, "macs": self.macs / self._most_macs() if self.macs else 0.0}
-
-    def _most_macs(self) -> int:
-        matrix = self.target.matrix
-        depth = max((product.depth for product in matrix.products), default=1)
-        return max(1, self.cycles * matrix.rows * matrix.columns * depth)
+        if not cycles:
+            return dict.fromkeys((*self.busy, "macs"), 0.0)
+        full = math.fsum(kernel.full_cycles * times for report, times in self.programs for kernel in report.kernels)
+        return {**{name: spent / cycles for name, spent in self.busy.items()}, "macs": full / cycles}
 
     @property
     def macs(self) -> int:

@@ -1,9 +1,14 @@
-"""When each instruction runs: integer cycles, four in-order queues, waits, and repeats skipped once they recur.
+"""When each instruction runs: integer cycles, four in-order queues, one DRAM, and repeats skipped once they recur.
 
-An instruction starts when its engine has ended the one before and every instance it waits for has ended. All durations
-are constant, so an iteration of a repeat maps the engines' state (relative to now) to the next one; once that relative
-state recurs, so does everything after, and whole periods are added instead of run. Where it never recurs, every
-iteration is run: the result is exact either way.
+An instruction starts when its engine has ended the one before and every instance it waits for has ended. The two DMA
+engines share the DRAM: the beats of their transfers do not overlap (latencies do). Which goes first must not depend on
+bandwidth, or a faster memory could make a run slower (Graham's anomalies); so it is decided by *logical* time, in which
+a transfer takes one step and other instructions their cycles: a store yields to loads that are logically earlier. With
+the order fixed, all times are sums and maxima of durations, and grow with each of them.
+
+All durations are constant, so an iteration of a repeat maps the engines' state (relative to now) to the next one; once
+that relative state recurs, so does everything after, and whole periods are added instead of run. Where it never
+recurs, every iteration is run: the result is exact either way.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from compiler.program.executable import Program
-    from compiler.program.instructions import Step
+    from compiler.program.instructions import Instruction, Step
     from compiler.simulator.costs import Charge, Costs
 
 ENGINES: Final = tuple(Engine)
@@ -29,6 +34,10 @@ CAUSES: Final = ("dma", "dependency", "drained")
 _DMA: Final = 0
 _DEPENDENCY: Final = 1
 _CAUSE: Final = {Engine.DMA_IN: _DMA, Engine.DMA_OUT: _DMA, Engine.MATRIX: _DEPENDENCY, Engine.VECTOR: _DEPENDENCY}
+
+
+_IN: Final = ENGINES.index(Engine.DMA_IN)
+_OUT: Final = ENGINES.index(Engine.DMA_OUT)
 
 
 class Instance(NamedTuple):
@@ -58,18 +67,40 @@ class Schedule:
 
 
 class _Leaf:
-    __slots__ = ("cause", "cycles", "engine", "id", "item", "kernel", "waits")
+    __slots__ = ("beats", "cause", "cycles", "engine", "id", "item", "kernel", "latency", "steps", "waits")
 
-    def __init__(self, item: int, id_: int, kernel: int, engine: int, cycles: int, waits: tuple[tuple[int, int], ...]) -> None:
-        self.item, self.id, self.kernel = item, id_, kernel
-        self.engine, self.cycles, self.waits = engine, cycles, waits
-        self.cause = _CAUSE[ENGINES[engine]]
+    def __init__(self, item: int, instruction: Instruction, charge: Charge) -> None:
+        self.item, self.id, self.kernel = item, instruction.id, instruction.kernel
+        self.engine, self.cycles, self.beats = ENGINES.index(charge.engine), charge.cycles, charge.beats
+        self.latency = charge.cycles - charge.beats
+        self.waits = tuple((wait.on, wait.lag) for wait in instruction.waits)
+        self.cause = _CAUSE[charge.engine]
+        self.steps = 1 if self.cause == _DMA else charge.cycles
+
+
+class _Ended:
+    """When an instance ended, in real and in logical time; ``real`` is None for a store that has not had its turn."""
+
+    __slots__ = ("logical", "real")
+
+    def __init__(self, real: int | None, logical: int) -> None:
+        self.real, self.logical = real, logical
+
+
+class _Store:
+    """A store that waits for its turn at the DRAM: its operands are ready at ``floor``."""
+
+    __slots__ = ("cause", "ended", "floor", "k", "leaf", "logical", "order")
+
+    def __init__(self, leaf: _Leaf, ended: _Ended, floor: int, logical: int, cause: int, k: int, order: int) -> None:
+        self.leaf, self.ended, self.floor, self.logical = leaf, ended, floor, logical
+        self.cause, self.k, self.order = cause, k, order
 
 
 class _Loop:
     """A repeat: ``own`` are the ids inside that anything waits for, ``outer`` those outside that the inside waits for."""
 
-    __slots__ = ("body", "count", "engines", "outer", "own")
+    __slots__ = ("body", "count", "engines", "moves", "outer", "own")
 
     def __init__(self, count: int, body: list[_Node], waited: frozenset[int]) -> None:
         self.count, self.body = count, body
@@ -77,6 +108,7 @@ class _Loop:
         inside = {leaf.id for leaf in leaves}
         self.engines = sorted({leaf.engine for leaf in leaves})
         self.own = sorted(inside & waited)
+        self.moves = bool({_IN, _OUT} & set(self.engines))
         self.outer = sorted({on for leaf in leaves for on, _ in leaf.waits} - inside)
 
 
@@ -113,10 +145,7 @@ class Clock:
             if isinstance(step, Repeat):
                 nodes.append(_Loop(step.count, self._prepare(step.body), frozenset(self._lags)))
                 continue
-            charge = self.charges[self._next]
-            waits = tuple((wait.on, wait.lag) for wait in step.waits)
-            engine = ENGINES.index(charge.engine)
-            nodes.append(_Leaf(self._next, step.id, step.kernel, engine, charge.cycles, waits))
+            nodes.append(_Leaf(self._next, step, self.charges[self._next]))
             self._next += 1
         return nodes
 
@@ -126,7 +155,10 @@ class Clock:
         self._simulated = 0
         self._idle = [[0] * len(CAUSES) for _ in ENGINES]
         self._kernel = [0] * max(1, len(self.program.kernels))
-        self._ends: dict[int, deque[int]] = {on: deque(maxlen=lag + 1) for on, lag in self._lags.items()}
+        self._logical = [0] * len(ENGINES)
+        self._open = 0  # the earliest start of a transfer at which its latency covers the beats before it
+        self._stores: deque[_Store] = deque()
+        self._ends: dict[int, deque[_Ended]] = {on: deque(maxlen=lag + 1) for on, lag in self._lags.items()}
         self._causes = {leaf.id: leaf.cause for leaf in _leaves(self._body)}
         self._seen = [0] * len(self.items)
         self._record: list[list[Instance]] | None = None
@@ -137,6 +169,7 @@ class Clock:
         if not overlap:
             return self._sequential()
         self._run(self._body, skip=skip)
+        self._finish_stores()
         return self._schedule()
 
     def timeline(self, *, overlap: bool = True) -> tuple[Schedule, list[list[Instance]]]:
@@ -145,6 +178,7 @@ class Clock:
         record: list[list[Instance]] = [[] for _ in ENGINES]
         self._record = record
         self._run(self._body, skip=False, overlap=overlap)
+        self._finish_stores()
         return self._schedule(), record
 
     def _schedule(self) -> Schedule:
@@ -178,35 +212,66 @@ class Clock:
                     self._run(node.body, skip=False, overlap=overlap)
 
     def _step(self, leaf: _Leaf, overlap: bool) -> None:
-        ready = self._ready[leaf.engine]
-        start, cause = ready, _DEPENDENCY
-        if not overlap:
-            start = self._last
+        engine = leaf.engine
+        floor, logical, cause = 0, self._logical[engine], _DEPENDENCY
         for on, lag in leaf.waits:
             ends = self._ends[on]
-            if len(ends) > lag and ends[-1 - lag] > start:
-                start, cause = ends[-1 - lag], self._causes[on]
+            if len(ends) <= lag:
+                continue
+            ended = ends[-1 - lag]
+            while ended.real is None:
+                self._commit(self._stores.popleft())
+            if ended.real > floor:
+                floor, cause = ended.real, self._causes[on]
+            logical = max(logical, ended.logical)
+        if not overlap:
+            floor, cause = self._last, _DEPENDENCY
+        self._logical[engine] = logical + leaf.steps
+        ended = _Ended(None, logical + leaf.steps)
+        kept = self._ends.get(leaf.id)
+        if kept is not None:
+            kept.append(ended)
+        store = _Store(leaf, ended, floor, logical, cause, self._seen[leaf.item], self._simulated)
+        self._seen[leaf.item] += 1
+        self._simulated += 1
+        if engine == _OUT and overlap:
+            self._stores.append(store)
+            return
+        if engine == _IN:
+            while self._stores and self._stores[0].logical <= logical:
+                self._commit(self._stores.popleft())
+        self._commit(store)
+
+    def _commit(self, one: _Store) -> None:
+        """Place an instance in time; those of its engine before it are placed."""
+        leaf = one.leaf
+        engine, ready = leaf.engine, self._ready[leaf.engine]
+        start, cause = max(ready, one.floor), one.cause
+        if leaf.beats:
+            if self._open > start:
+                start, cause = self._open, _DMA
+            self._open = start + leaf.beats
         if start > ready:
-            self._idle[leaf.engine][cause] += start - ready
+            self._idle[engine][cause] += start - ready
         end = start + leaf.cycles
-        self._ready[leaf.engine] = end
+        self._ready[engine] = end
+        one.ended.real = end
         if end > self._last:
             self._kernel[leaf.kernel] += end - self._last
             self._last = end
-        kept = self._ends.get(leaf.id)
-        if kept is not None:
-            kept.append(end)
-        self._simulated += 1
         if self._record is not None:
-            self._record[leaf.engine].append(Instance(leaf.item, self._seen[leaf.item], start, end, self._simulated))
-            self._seen[leaf.item] += 1
+            self._record[engine].append(Instance(leaf.item, one.k, start, end, one.order))
+
+    def _finish_stores(self) -> None:
+        while self._stores:
+            self._commit(self._stores.popleft())
 
     def _repeat(self, loop: _Loop) -> None:
         """Run the loop; skip whole periods once the state recurs (found as Brent's algorithm finds a cycle)."""
         done, anchor_at, limit = 0, 0, 1
         anchor: tuple[object, ...] | None = None
         counters: list[int] = []
-        anchor_time = 0
+        anchor_time = (0, 0)
         while done < loop.count:
             self._run(loop.body, skip=True)
             done += 1
@@ -217,41 +282,67 @@ class Clock:
                 period = done - anchor_at
                 times = (loop.count - done) // period
                 if times:
-                    self._advance(loop, times, self._now(loop) - anchor_time, counters)
+                    passed = self._now(loop) - anchor_time[0], self._step_now(loop) - anchor_time[1]
+                    self._advance(loop, times, passed, counters)
                     done += times * period
                 for _ in range(loop.count - done):
                     self._run(loop.body, skip=True)
                 return
             if anchor is None or done - anchor_at == limit:
                 anchor, anchor_at, limit = state, done, limit * 2
-                counters, anchor_time = self._counters(), self._now(loop)
+                counters, anchor_time = self._counters(), (self._now(loop), self._step_now(loop))
 
     def _now(self, loop: _Loop) -> int:
         return self._ready[loop.engines[0]] if loop.engines else 0
 
+    def _step_now(self, loop: _Loop) -> int:
+        return self._logical[loop.engines[0]] if loop.engines else 0
+
     def _state(self, loop: _Loop) -> tuple[object, ...]:
-        now = self._now(loop)
+        now, step = self._now(loop), self._step_now(loop)
         ready = [self._ready[engine] for engine in loop.engines]
-        # An end before every engine of the loop is ready can no longer delay anything inside.
-        floor = min(ready, default=0)
-        own = tuple(tuple(end - now for end in self._ends[on]) for on in loop.own)
-        outer = tuple(tuple(max(end, floor) - now for end in self._ends[on]) for on in loop.outer)
-        return (self._last - now, tuple(at - now for at in ready), own, outer)
+        logical = [self._logical[engine] for engine in loop.engines]
+        # What ended before every engine of the loop is ready can no longer delay anything inside.
+        floor, logical_floor = min(ready, default=0), min(logical, default=0)
+        own = tuple(
+            tuple((None if end.real is None else end.real - now, end.logical - step) for end in self._ends[on])
+            for on in loop.own
+        )
+        outer = tuple(
+            tuple(
+                (None if end.real is None else max(end.real, floor) - now, max(end.logical, logical_floor) - step)
+                for end in self._ends[on]
+            )
+            for on in loop.outer
+        )
+        dram: tuple[object, ...] = ()
+        if loop.moves:
+            stores = tuple((one.leaf.item, one.floor - now, one.logical - step) for one in self._stores)
+            dram = (max(self._open, floor) - now, stores)
+        relative = tuple(at - now for at in ready), tuple(at - step for at in logical)
+        return (self._last - now, relative, own, outer, dram)
 
     def _counters(self) -> list[int]:
         return [*self._kernel, *(cycles for row in self._idle for cycles in row)]
 
-    def _advance(self, loop: _Loop, times: int, period: int, before: list[int]) -> None:
-        shift = times * period
+    def _advance(self, loop: _Loop, times: int, periods: tuple[int, int], before: list[int]) -> None:
+        shift, logical = times * periods[0], times * periods[1]
         for engine in loop.engines:
             self._ready[engine] += shift
+            self._logical[engine] += logical
         self._last += shift
-        for on in loop.own:
-            ends = self._ends[on]
-            for index, end in enumerate(ends):
-                ends[index] = end + shift
+        moved = {id(end): end for on in loop.own for end in self._ends[on]}
+        if loop.moves:
+            self._open += shift
+            for one in self._stores:
+                one.floor += shift
+                one.logical += logical
+                moved[id(one.ended)] = one.ended
+        for end in moved.values():
+            end.logical += logical
+            if end.real is not None:
+                end.real += shift
         grown = [now + times * (now - then) for now, then in zip(self._counters(), before, strict=True)]
         kernels = len(self._kernel)
-        self._kernel = grown[:kernels]
-        rest = grown[kernels:]
+        self._kernel, rest = grown[:kernels], grown[kernels:]
         self._idle = [rest[row * len(CAUSES) : (row + 1) * len(CAUSES)] for row in range(len(ENGINES))]
