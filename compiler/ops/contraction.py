@@ -202,6 +202,8 @@ class DotGeneral(Contraction):
     )
 
     def infer(self, call: Call) -> tuple[Type, ...]:
+        if call.tensor(0).dims is None or call.tensor(1).dims is None:
+            return (tensor(self.result_element(call), None),)
         roles = _Roles.of(call)
         a, b = call.tensor(0).known_dims, call.tensor(1).known_dims
         pairs = [*zip(roles.a_batch, roles.b_batch, strict=True), *zip(roles.a_contract, roles.b_contract, strict=True)]

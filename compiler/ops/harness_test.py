@@ -6,6 +6,7 @@ import numpy as np
 
 from compiler.ir import Builder, Graph, Op, Value, type_of
 from compiler.ops.interpreter import interpret
+from compiler.ops.operator_check_test import check_inference
 from compiler.ops.registry import Composite, lookup
 from compiler.ops.scalars import apply_scalar
 from compiler.ops.work import Apply, Arg, Combiner, Index, Literal, Position
@@ -34,9 +35,10 @@ def build(name, arrays, attributes) -> tuple[Graph, Op, list]:
 
 
 def run(name, *arrays, **attributes):
-    """The results by ``evaluate``; one result comes alone."""
-    graph, _, inputs = build(name, arrays, attributes)
+    """The results by ``evaluate``; one result comes alone. Inference must hold for symbols and unknown values too."""
+    graph, op, inputs = build(name, arrays, attributes)
     results = interpret(graph, inputs)
+    check_inference(op.definition, op.call(), [type_of(result) for result in results])
     return results[0] if len(results) == 1 else results
 
 

@@ -153,8 +153,7 @@ class LayerNorm(Rounded):
         result = x.with_element(x.element)
         if not call.flag("statistics"):
             return (result,)
-        axis = _axis(call)
-        dims = [dim if d < axis else 1 for d, dim in enumerate(x.known_dims)]
+        dims = None if x.dims is None else [dim if d < _axis(call) else 1 for d, dim in enumerate(x.dims)]
         statistic = tensor(self.compute_element(call), dims)
         return (result, statistic, statistic)
 

@@ -293,7 +293,9 @@ class MaxUnpool(Evaluated):
 
     def infer(self, call: Call) -> tuple[Type, ...]:
         x = call.tensor(0)
-        if x.dims is None or x.rank != len(call.integers("kernel")) + 2:
+        if x.dims is None:
+            return (x,)
+        if x.rank != len(call.integers("kernel")) + 2:
             msg = f"max_unpool: x is {x}; expected rank {len(call.integers('kernel')) + 2}"
             raise TypeMismatch(msg)
         if not call.has(2):

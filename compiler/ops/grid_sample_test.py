@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+import torch
+from onnx.reference.ops.op_grid_sample import GridSample as Reference
+from torch.nn import functional
+
+from compiler.errors import TypeMismatch
+from compiler.ops.harness_test import run, run_decomposed
+
+RNG = np.random.default_rng(41)
+WAYS = pytest.mark.parametrize("way", [run, run_decomposed])
+ALIGN = pytest.mark.parametrize("align", [False, True])
+PADDING = pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+
+
+def points(*shape):
+    return RNG.uniform(-1.8, 1.8, shape)
+
+
+@WAYS
+@ALIGN
+@PADDING
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.parametrize("spatial", [2, 3])
+def test_is_torchs(way, mode, padding, align, spatial):
+    x = RNG.standard_normal((2, 3, 5, 4, 3)[: 2 + spatial])
+    grid = points(2, *(3, 2, 4)[:spatial], spatial)
+    expected = functional.grid_sample(
+        torch.tensor(x),
+        torch.tensor(grid),
+        mode="bilinear" if mode == "linear" else mode,
+        padding_mode=padding,
+        align_corners=align,
+    ).numpy()
+    found = way("grid_sample", x, grid, mode=mode, padding=padding, align_corners=align)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@WAYS
+@ALIGN
+@PADDING
+def test_cubic_follows_onnx(way, padding, align):
+    x = RNG.standard_normal((1, 2, 5, 4))
+    grid = points(1, 3, 3, 2)
+    expected = Reference._run(_Plain(), x, grid, mode="cubic", padding_mode=padding, align_corners=int(align))[0]
+    found = way("grid_sample", x, grid, mode="cubic", padding=padding, align_corners=align)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+class _Plain(Reference):
+    def __init__(self):
+        self.align_corners = 0
+
+
+@WAYS
+def test_infinite_and_nan_points_are_read_somewhere(way):
+    x = np.array([[[[1.0, 2.0], [3.0, 4.0]]]])
+    grid = np.array([[[[np.inf, -np.inf], [np.nan, -1.0]]]])
+    found = way("grid_sample", x, grid, mode="nearest", padding="border", align_corners=True)
+    np.testing.assert_array_equal(found, [[[[2, 1]]]])
+
+
+@WAYS
+def test_nearest_of_integers(way):
+    x = np.array([[[[1, 2], [3, 4]]]], np.int32)
+    grid = np.array([[[[-0.9, 0.9], [0.9, -0.9]]]], np.float32)
+    np.testing.assert_array_equal(way("grid_sample", x, grid, mode="nearest"), [[[[3, 2]]]])
+
+
+def test_ranks_must_fit():
+    with pytest.raises(TypeMismatch, match="for n spatial dims"):
+        run("grid_sample", np.zeros((1, 1, 2, 2)), np.zeros((1, 2, 2, 3)))
+
+
+@WAYS
+@ALIGN
+@pytest.mark.parametrize("sizes", [(3, 4), (2, 3, 4)])
+def test_affine_grid_is_torchs(way, align, sizes):
+    theta = RNG.standard_normal((2, len(sizes), len(sizes) + 1))
+    expected = functional.affine_grid(torch.tensor(theta), (2, 1, *sizes), align_corners=align).numpy()
+    found = way("affine_grid", theta, np.array([2, 1, *sizes], np.int64), align_corners=align)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
