@@ -59,3 +59,12 @@ def run_onnxruntime(model, *arrays):
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return session.run(None, dict(zip([value.name for value in session.get_inputs()], arrays, strict=True)))
+
+
+def agrees_with_onnxruntime(op_type, arrays, opset, outputs=1, known=(), **attributes):
+    given = [array for array in arrays if array is not None]
+    expected = run_onnxruntime(node_model(op_type, arrays, opset, outputs, **attributes), *given)
+    got = run_node(op_type, arrays, opset, outputs, known=known, **attributes)
+    for mine, theirs in zip(got, expected, strict=True):
+        assert (mine.shape, mine.dtype) == (theirs.shape, theirs.dtype)
+        np.testing.assert_allclose(mine, theirs, rtol=2e-6, atol=1e-6)

@@ -98,7 +98,7 @@ def aligned(site: Site, a: Value, b: Value) -> Value:
     if axis is None:
         return b
     rank, width = site.rank(a), site.rank(b)
-    behind = rank - site.axis(axis, rank + 1) - width
-    if behind < 0:
+    behind = rank - (axis + rank if axis < 0 else axis) - width
+    if not 0 <= behind <= rank - width:
         site.invalid(f"axis {axis} leaves no room for rank {width} within rank {rank}")
     return unsqueeze(site, b, tuple(range(width, width + behind)))
