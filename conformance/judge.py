@@ -103,6 +103,8 @@ class _Run:
 
     def refusal_wanted(self) -> Finding:
         """Judge a broken model: right is a refusal with a name; an accepted model or a stray exception is wrong."""
+        if self.case.files is not None and not hasattr(self.backend, "compile_file"):
+            return Finding(Outcome.NOT_RUN, Stage.IMPORT, "Unavailable", f"{self.backend.name} opens no files")
         ran = self._run_backend()
         if isinstance(ran, _Outputs):
             return Finding(
