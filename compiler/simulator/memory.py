@@ -22,7 +22,7 @@ Memories: TypeAlias = "list[Array]"
 """The bytes of each segment; segment 0 is SRAM."""
 
 _POISON: Final = np.array([0xFFA5], "<u2").view(np.uint8)
-"""Two bytes that, repeated, are NaN in every IEEE-like float of 16, 32 and 64 bits, and no small integer."""
+"""Two bytes that, repeated, are NaN in float16, bfloat16 and float32, and no small integer."""
 
 
 def poisoned(count: int) -> Array:
