@@ -42,9 +42,9 @@ class RoiAlign(Evaluated):
     """Interpolated samples of x [N, C, H, W] in each bin of each region [x1, y1, x2, y2], joined -> [R, C, h, w].
 
     A bin takes ``sampling_ratio`` samples a side (0: as many as its size, rounded up), evenly spread; a sample is
-    bilinear, and 0 beyond one element outside. 'avg' means them; 'max' takes the greatest of the weighted corners of all samples,
-    as the specification's implementations do. ``half_pixel`` shifts regions by half an element and lets them be smaller
-    than one. Source: ONNX RoiAlign-16. Raises EvaluationError for a batch index outside.
+    bilinear, and 0 beyond one element outside. 'avg' means them; 'max' takes the greatest of the weighted corners of
+    all samples, as the specification's implementations do. ``half_pixel`` shifts regions by half an element and lets
+    them be smaller than one. Source: ONNX RoiAlign-16. Raises EvaluationError for a batch index outside.
     """
 
     name: ClassVar[str] = "roi_align"
