@@ -57,7 +57,7 @@ class Cast(Elementwise):
     def scalar(self, call: Call, operands: tuple[Arg, ...]) -> Expression:
         """The conversion."""
         to = call.element("to")
-        if to is operands[0].element:
+        if to is operands[0].element and not (call.flag("saturate") and to.is_float):
             return operands[0]
         return Apply("cast_saturate" if call.flag("saturate") else "cast", operands, to)
 
@@ -106,7 +106,7 @@ def convert(array: Array, to: ElementType, saturate: bool = False, round_mode: s
     if array.dtype.kind in "OUS":
         array = _from_strings(array, to)
     source = element_of(array.dtype)
-    if source is to:
+    if source is to and not (saturate and to.is_float):
         return array
     with np.errstate(all="ignore"):
         if source.kind is Kind.COMPLEX and to.kind is not Kind.COMPLEX:
@@ -119,7 +119,7 @@ def convert(array: Array, to: ElementType, saturate: bool = False, round_mode: s
             return _to_powers_of_two(widen(array).astype(np.float64), saturate, round_mode)
         if saturate and to.is_float:
             low, high = finite_limits(to)
-            array = np.clip(widen(array), low, high) if to.bits < 64 else array
+            array = np.clip(widen(array), low, high)
         return array.astype(to.dtype)
 
 

@@ -194,6 +194,26 @@ def test_a_cast_to_the_same_type_keeps_every_bit():
     check("cast", [x], x, to=F32, signed_zeros=True)
 
 
+def test_saturation_clips_infinities_of_the_same_type():
+    x = np.array([INF, -INF, NAN, 1.5], np.float32).astype(ml_dtypes.float8_e5m2)
+    expected = np.array([57344, -57344, NAN, 1.5], np.float32).astype(x.dtype)
+    check("cast", [x], expected, to=F8E5M2, saturate=True)
+    check("cast", [x], x, to=F8E5M2)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.int16, ml_dtypes.int4])
+def test_saturation_clips_integers_to_narrow_floats(dtype):
+    most = int(ml_dtypes.iinfo(dtype).max)
+    expected = np.array([min(most, 448), 1], np.float32).astype(ml_dtypes.float8_e4m3fn)
+    x = np.array([min(most, 2**62), 1]).astype(dtype)
+    check("cast", [x], expected, to=F8E4M3FN, saturate=True)
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.bfloat16])
+def test_nan_of_a_narrow_float_becomes_the_least_integer(dtype):
+    check("cast", [np.array([NAN, 3.5]).astype(dtype)], np.array([-(2**31), 3], np.int32), to=I32)
+
+
 @given(st.floats(allow_nan=False))
 def test_saturation_never_leaves_the_range(value):
     found = int(convert(np.array(value), I16, saturate=True))
