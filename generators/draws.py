@@ -167,7 +167,7 @@ def within(values: Array, low: float, high: float) -> Array:
         return values
     if not is_float(values.dtype):
         low, high = max(low, bounds(values.dtype)[0]), min(high, bounds(values.dtype)[1])
-        return np.asarray(np.clip(values, int(low), int(high)))
+        return np.asarray(np.clip(values, int(low), int(high))).astype(values.dtype)
     wide = values.astype(np.float64)
     return np.where(np.isfinite(wide), np.clip(wide, low, high), wide).astype(values.dtype)
 

@@ -111,3 +111,11 @@ def test_repeat_starts_again():
 def test_casting_clips_integers_and_keeps_infinities():
     assert draws.cast(np.array([300.0, -300.0, 2.5]), np.int8).tolist() == [127, -128, 2]
     assert draws.cast(np.array([np.inf, 1e9]), np.float16).tolist() == [np.inf, 65504.0]
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_within_keeps_the_type(rng, dtype, shape):
+    values = draws.within(draws.zeros(rng, shape, dtype), 0, 1)
+    assert isinstance(values, np.ndarray)
+    assert values.dtype == np.dtype(dtype)
