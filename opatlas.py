@@ -15,7 +15,7 @@ import typer
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-import opatlas_work as work
+from command import checks, rewrites, work
 from reports.execution import check_text, located_text, rows_table, simulation_json, simulation_text
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _locate(
     session: Session, model: Path, target: str, draw: work.Draw, precision: str | None, *, as_json: bool
 ) -> None:
     with session.working(f"comparing each value of {model.name}"):
-        data = work.locate(model, target, draw, precision)
+        data = checks.locate(model, target, draw, precision)
     if as_json:
         session.show_json(data)
     else:
@@ -233,7 +233,7 @@ def check(
         with session.working(f"checking {model.name}"):
             compiled = work.compile_model(model, target, precision=precision)
             draw = work.Draw(inputs, work.bindings(bind), seed)
-            data = work.check_model(compiled, model, work.read_inputs(compiled, draw))
+            data = checks.check_model(compiled, model, work.read_inputs(compiled, draw))
     except UnsupportedOperator as error:
         session.err.print(Text(f"unsupported: {error}"))
         raise typer.Exit(NO) from error
@@ -289,6 +289,68 @@ def targets(
         session.show_json(rows)
     else:
         session.show(rows_table(rows))
+
+
+@app.command(
+    epilog=_examples(
+        "opatlas explain",
+        "opatlas explain model.onnx --rule add_of_nothing",
+        "opatlas explain model.onnx --rule batch_norm_into_conv --optimized",
+    )
+)
+def explain(
+    context: typer.Context,
+    model: Annotated[
+        Path | None, typer.Argument(metavar="[MODEL]", help="An ONNX file; without it, the rules.")
+    ] = None,
+    rule: Annotated[str | None, typer.Option(metavar="NAME", help="Rule to explain.")] = None,
+    optimized: Annotated[bool, typer.Option("--optimized", help="Ask of the graph after all passes.")] = False,
+    target: TargetOption = DEFAULT_TARGET,
+    bind: BindOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the rules of the passes, or say at each operation of a model why a rule fires there or not."""
+    session: Session = context.obj
+    if model is None:
+        rows = rewrites.rule_rows()
+        session.show_json(rows) if as_json else session.show(rows_table(rows))
+        return
+    if rule is None:
+        raise typer.BadParameter("a model needs a rule to ask about", param_hint="--rule")
+    compiled = work.compile_model(model, target)
+    lines = rewrites.explain(compiled, rule, work.bindings(bind), optimized=optimized)
+    if as_json:
+        session.show_json(lines)
+    else:
+        sys.stdout.write("".join(f"{line}\n" for line in lines) or "no operation that the rule's root takes\n")
+
+
+@app.command(
+    epilog=_examples("opatlas bisect model.onnx", "opatlas bisect model.onnx --bind batch=2 --inputs failing.npz")
+)
+def bisect(
+    context: typer.Context,
+    model: ModelArgument,
+    target: TargetOption = DEFAULT_TARGET,
+    inputs: Annotated[Path | None, typer.Option("--inputs", metavar="F.npz", help="Inputs by name.")] = None,
+    seed: SeedOption = 0,
+    bind: BindOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find the first rewrite after which a model no longer agrees with onnxruntime. Exit status 1 if there is one."""
+    session: Session = context.obj
+    with session.working(f"bisecting {model.name}"):
+        compiled = work.compile_model(model, target)
+        feeds = work.read_inputs(compiled, work.Draw(inputs, work.bindings(bind), seed))
+        data = rewrites.bisect(compiled, checks.load_model(model), feeds)
+    if as_json:
+        session.show_json(data)
+    elif data["broken_at"] is None:
+        session.show(Text(f"all {data['rewrites']} rewrites keep the result; what differs comes after them"))
+    else:
+        session.show(Text(f"rewrite {data['broken_at']} of {data['rewrites']} breaks the result: {data['rewrite']}"))
+    if data["broken_at"] is not None:
+        raise typer.Exit(NO)
 
 
 # --- records
@@ -378,7 +440,7 @@ def _refusals() -> tuple[type[Exception], ...]:
     from opsets.errors import ManifestError
     from reports.errors import ReportError
 
-    return (OpatlasError, ManifestError, ReportError, OSError, work.BadOption, work.NoReference)
+    return (OpatlasError, ManifestError, ReportError, OSError, work.BadOption, checks.NoReference)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

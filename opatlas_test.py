@@ -1,4 +1,5 @@
 import ast
+import importlib
 import json
 import re
 import subprocess
@@ -12,12 +13,14 @@ import onnxruntime
 import pytest
 
 import opatlas
-import opatlas_work
+from command import checks
+from compiler.ops.elementwise import Add, Max
+from compiler.rewrite import EXACT, RuleSet, anything, operation, rule
 from reports.store import write_records
 from reports.write_test import example
 
 ROOT = Path(__file__).parent
-COMMANDS = ["compile", "simulate", "check", "ops", "targets", "report", "diff"]
+COMMANDS = ["compile", "simulate", "check", "explain", "bisect", "ops", "targets", "report", "diff"]
 
 
 @pytest.fixture
@@ -98,7 +101,7 @@ def test_a_fault_of_its_own_is_one_line_and_status_3(run, monkeypatch):
     def fail(_name):
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr("opatlas_work.target_row", fail)
+    monkeypatch.setattr("command.work.target_row", fail)
     status, _, err = run("targets")
     assert status == 3
     assert err == "opatlas: error: internal fault, ZeroDivisionError: planted (--debug shows where)\n"
@@ -250,35 +253,35 @@ def test_a_right_model_agrees_with_onnxruntime(run, model):
 
 
 def test_a_wrong_result_is_status_1(run, model, monkeypatch):
-    real = opatlas_work.run_onnxruntime
+    real = checks.run_onnxruntime
 
     def spoil(*given, **options):
         return [array + 1e-3 for array in real(*given, **options)]
 
-    monkeypatch.setattr(opatlas_work, "run_onnxruntime", spoil)
+    monkeypatch.setattr(checks, "run_onnxruntime", spoil)
     status, out, _ = run("check", model)
     assert status == 1
     assert "differs" in out
 
 
 def test_a_reference_in_float64_that_errs_excuses_nothing(run, model, monkeypatch):
-    real = opatlas_work.run_exactly
-    monkeypatch.setattr(opatlas_work, "run_exactly", lambda *given: [array + 0.1 for array in real(*given)])
+    real = checks.run_exactly
+    monkeypatch.setattr(checks, "run_exactly", lambda *given: [array + 0.1 for array in real(*given)])
     status, out, _ = run("check", model, "--json")
     assert status == 0
     assert json.loads(out)["outputs"][0]["max_abs_allowed"] < 1e-5
 
 
 def test_locate_names_the_first_node_that_differs(run, model, monkeypatch):
-    real = opatlas_work.run_onnxruntime
+    real = checks.run_onnxruntime
 
     def spoil(*given, **options):
         y, h, r = real(*given, **options)
         return [y, h, r + 1e-3]
 
     assert run("simulate", model, "--locate")[0] == 0
-    monkeypatch.setattr(opatlas_work, "run_onnxruntime", spoil)
-    monkeypatch.setattr(opatlas_work, "run_exactly", lambda *_: None)
+    monkeypatch.setattr(checks, "run_onnxruntime", spoil)
+    monkeypatch.setattr(checks, "run_exactly", lambda *_: None)
     status, out, _ = run("simulate", model, "--locate", "--json")
     assert status == 1
     assert json.loads(out)["first"]["operator"] == "Relu"
@@ -381,6 +384,53 @@ def test_the_graph_as_a_model_computes_the_same(run, model, tmp_path):
     np.testing.assert_allclose(one, two, rtol=1e-6)
 
 
+def test_rules_are_listed_with_what_they_do_to_the_numbers(run):
+    rows = {row["rule"]: row for row in json.loads(run("explain", "--json")[1])}
+    assert rows["batch_norm_into_conv"]["numerics"] != "exact"
+    assert all(row["what it does"] for row in rows.values())
+
+
+def test_an_unknown_rule_is_one_line_with_those_that_exist(run, model):
+    status, _, err = run("explain", model, "--rule", "make_it_fast")
+    assert status == 2
+    assert "'make_it_fast'" in err
+    assert "batch_norm_into_conv" in err
+
+
+def test_a_rule_is_explained_at_each_operation_that_its_root_takes(run, tmp_path):
+    text = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float[2] x) => (float[2] y, float[2] z)
+    <float[2] tiny = {0.0, 1.0}, float[2] none = {-0.0, -0.0}> { y = Add(x, tiny)  z = Add(x, none) }
+    """
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "adds.onnx")
+    found = [
+        json.loads(run("explain", tmp_path / "adds.onnx", "--rule", rule, "--json")[1]) for rule in identity_rules(run)
+    ]
+    fires, refuses = next((lines[1], lines[0]) for lines in found if "fires" in lines[1])
+    assert "fires" in fires
+    assert "does not fire" in refuses
+
+
+def identity_rules(run):
+    return [row["rule"] for row in json.loads(run("explain", "--json")[1]) if "identity" in row["rule"]]
+
+
+def test_bisection_finds_the_rewrite_that_breaks_the_result(run, model, monkeypatch):
+    assert run("bisect", model)[0] == 0
+    canonicalize = importlib.import_module("compiler.passes.canonicalize")
+
+    @rule(operation(Max, anything("x"), anything("floor")), EXACT)
+    def spoil(match):
+        """Take the floor of a maximum for the maximum."""
+        return match.build(Add, match["floor"], match["x"])
+
+    monkeypatch.setattr(canonicalize, "RULES", RuleSet((*canonicalize.RULES.rules, spoil)))
+    status, out, _ = run("bisect", model, "--json")
+    assert status == 1
+    assert json.loads(out)["rewrite"].startswith("spoil at 'max'")
+
+
 def test_the_readme_names_commands_and_options_that_exist(run):
     lines = re.findall(r"opatlas ([a-z]+)([^`\n]*)", (ROOT / "README.md").read_text(encoding="utf-8"))
     used = {(command, option) for command, rest in lines for option in re.findall(r"--[a-z-]+", rest)}
@@ -391,8 +441,8 @@ def test_the_readme_names_commands_and_options_that_exist(run):
 
 
 def test_the_command_never_imports_the_suites():
-    for name in ("opatlas.py", "opatlas_work.py"):
-        tree = ast.parse((ROOT / name).read_text(encoding="utf-8"))
+    for path in [ROOT / "opatlas.py", *(ROOT / "command").glob("*.py")]:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
         nodes = list(ast.walk(tree))
         imported = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
         imported |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}

@@ -87,19 +87,19 @@ def with_itself(match: Match) -> Value:
 
 @rule(operation(Sub, anything("x"), operation(Neg, anything("y"))), EXACT)
 def subtract_negated(match: Match) -> Value:
-    """X - (-y) => x + y."""
+    """x - (-y) => x + y."""
     return match.build(Add, match["x"], match["y"])
 
 
 @rule(operation(Add, anything("x"), operation(Neg, anything("y"))), EXACT)
 def add_negated(match: Match) -> Value:
-    """X + (-y) => x - y."""
+    """x + (-y) => x - y."""
     return match.build(Sub, match["x"], match["y"])
 
 
 @rule(operation(Mul, anything("x"), constant("c")), EXACT)
 def times_minus_one(match: Match) -> Value:
-    """X * -1 => -x."""
+    """x * -1 => -x."""
     element = match.tensor("x").element
     match.require(element.is_float or element.kind is Kind.SIGNED, "the type has no exact -1")
     match.require(same_bits(match.array("c"), -1), "the constant is not -1 to the bit")
@@ -122,7 +122,7 @@ def abs_of_negated(match: Match) -> Value:
 
 @rule(operation(Div, anything("x"), constant("c")), EXACT)
 def divide_by_power_of_two(match: Match) -> Value:
-    """X / 2^k => x * 2^-k, where both powers are normal numbers: scaling by a power of two rounds alike."""
+    """x / 2^k => x * 2^-k, where both powers are normal numbers: scaling by a power of two rounds alike."""
     element, divisor = match.tensor("x").element, match.array("c")
     match.require(element.is_float and element.bits >= 16 and divisor.size > 0, "no float type of 16 bits or more")
     wide = divisor.astype(np.float64)
@@ -151,7 +151,7 @@ _INTEGER_COMPLEMENT: Final[dict[type[Definition], type[Definition]]] = {Lt: Ge, 
 
 @rule(operation(Not, operation((Eq, Ne, Lt, Le, Gt, Ge), anything("a"), anything("b"), name="inner")), EXACT)
 def negated_comparison(match: Match) -> Value:
-    """Not (a = b) => a != b for all types, not (a < b) => a >= b where there is no NaN."""
+    """not (a = b) => a != b for all types, not (a < b) => a >= b where there is no NaN."""
     inner = match.defining("inner")
     kind = type(inner.definition)
     opposite = _COMPLEMENT.get(kind)

@@ -1,23 +1,17 @@
-"""What the commands of `opatlas` do between reading options and printing: models, inputs, references, listings."""
+"""Models, inputs and listings: what commands do between reading options and printing."""
 
 from __future__ import annotations
 
-import logging
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
 
     from compiler.api import CompiledModel, SimulationResult
     from compiler.simulator import SimulationReport
-
-
-class NoReference(RuntimeError):
-    """A model that the reference can't run; the message says why."""
 
 
 class BadOption(ValueError):
@@ -116,118 +110,6 @@ def seeded_inputs(compiled: CompiledModel, bind: Mapping[str, int], seed: int) -
         numbers = random.standard_normal(shape) if value.type.element.is_float else random.integers(0, 2, shape)
         drawn[name] = np.asarray(numbers).astype(dtype)
     return drawn
-
-
-def check_model(compiled: CompiledModel, model: Path, feeds: Mapping[str, Any]) -> dict[str, Any]:
-    """Run a model and its reference on the same inputs; return what `opatlas check` shows, as plain data."""
-    from reports.execution import host_operators_json
-
-    result = compiled.simulate(feeds)
-    return {
-        "schema": 1,
-        "model": model.name,
-        "target": compiled.target.name,
-        "placement": result.placement,
-        "outputs": _compare(compiled.output_names, result.outputs or (), _load(model), feeds),
-        "host_operators": host_operators_json(result),
-    }
-
-
-def locate(model: Path, target: str, draw: Draw, precision: str | None) -> dict[str, Any]:
-    """Compare the value of every node with the reference; return the first that differs, if any, as plain data.
-
-    All values are made outputs for that, so what fusion alone breaks is not found here.
-    """
-    from onnx import ValueInfoProto
-
-    opened = _load(model)
-    known = {value.name for value in opened.graph.output}
-    makers = {name: node for node in opened.graph.node for name in node.output if name}
-    opened.graph.output.extend(ValueInfoProto(name=name) for name in makers if name not in known)
-    compiled = compile_model(opened, target, precision=precision)
-    feeds = read_inputs(compiled, draw)
-    rows = _compare(compiled.output_names, compiled.run(feeds), opened, feeds)
-    by_name = {row["name"]: row for row in rows}
-    first = next((by_name[name] for name in makers if not by_name[name]["agrees"]), None)
-    if first is not None:
-        node = makers[first["name"]]
-        first |= {"operator": node.op_type, "node": node.name}
-    return {"schema": 1, "model": model.name, "target": compiled.target.name, "compared": len(rows), "first": first}
-
-
-def _compare(
-    names: Sequence[str], outputs: Sequence[Any], model: ModelProto, feeds: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    from reports.agreement import compare_output
-
-    reference = run_onnxruntime(model, feeds)
-    exact = _most_exact(model, feeds, reference)
-    compared = zip(names, outputs, reference, exact, strict=True)
-    return [asdict(compare_output(name, found, expected, truth)) for name, found, expected, truth in compared]
-
-
-def _most_exact(model: ModelProto, feeds: Mapping[str, Any], reference: Sequence[Any]) -> Sequence[Any]:
-    """Return what the reference's own error is measured from: the model in float64, of two forms the plausible one.
-
-    Where there is none, onnxruntime with its optimizer: it orders its sums otherwise, and so shows their noise.
-    """
-    from reports.agreement import is_plausible
-
-    for form in (_modern, lambda given: given):
-        exact = run_exactly(form(model), feeds)
-        if exact is not None and all(map(is_plausible, exact, reference)):
-            return exact
-    return run_onnxruntime(model, feeds, optimize=True)
-
-
-def _modern(model: ModelProto) -> ModelProto:
-    """Return the model at the newest opset, where onnx.reference errs least, or itself where that is not possible."""
-    from onnx import defs, version_converter
-
-    try:
-        return version_converter.convert_version(model, defs.onnx_opset_version())
-    except Exception as error:  # noqa: BLE001 - the converter lacks steps, and says so in many ways
-        logging.getLogger(__name__).info("not converted to the newest opset: %s", error)
-        return model
-
-
-def _load(model: Path) -> ModelProto:
-    import onnx
-
-    return onnx.load(model)
-
-
-def run_onnxruntime(model: ModelProto, feeds: Mapping[str, Any], *, optimize: bool = False) -> list[Any]:
-    """Run the reference: one thread, and no optimizer, whose fusions are not always right. Raises `NoReference`."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    levels = onnxruntime.GraphOptimizationLevel
-    options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimize else levels.ORT_DISABLE_ALL
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    try:
-        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        return list(session.run(None, dict(feeds)))
-    except Exception as error:  # onnxruntime's classes share no base of their own
-        raise NoReference(f"onnxruntime does not run this model: {str(error).splitlines()[0]}") from error
-
-
-def run_exactly(model: ModelProto, feeds: Mapping[str, Any]) -> list[Any] | None:
-    """Run the model in float64 by ONNX's reference; None where that is not possible. It tells noise from error."""
-    import numpy as np
-    from onnx.reference import ReferenceEvaluator
-
-    from generators.widening import FLOAT64, widen_model
-
-    try:
-        wide = widen_model(model, FLOAT64)
-        floats = {value.name for value in wide.graph.input if value.type.tensor_type.elem_type == FLOAT64.onnx_type}
-        widened = {name: np.asarray(array, np.float64) if name in floats else array for name, array in feeds.items()}
-        return list(ReferenceEvaluator(wide).run(None, widened))
-    except Exception as error:  # noqa: BLE001 - it lacks operators and refuses models in many ways; then there is none
-        logging.getLogger(__name__).info("no exact reference: %s", error)
-        return None
 
 
 def framework_operators(framework: str, coverage: Path | None) -> list[dict[str, Any]]:

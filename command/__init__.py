@@ -1,0 +1,1 @@
+"""What the commands of `opatlas` do; `opatlas.py` reads their options and prints."""
