@@ -120,6 +120,8 @@ def convert(array: Array, to: ElementType, saturate: bool = False, round_mode: s
         if saturate and to.is_float:
             low, high = finite_limits(to)
             array = np.clip(widen(array), low, high)
+        elif source.bits < 8 and source.is_integer:
+            array = widen(array)
         return array.astype(to.dtype)
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
-from compiler.ir import BOOL, Kind
+from compiler.ir import BOOL, Kind, element_of
 
 if TYPE_CHECKING:
     from compiler.ir import Array, ElementType
 
-_LONG = 64
+_LONG, _WORD = 64, 32
 
 
 def is_plain(element: ElementType) -> bool:
@@ -41,9 +41,27 @@ def convert(values: Array, element: ElementType) -> Array:
         return values
     if element is BOOL:
         return np.asarray(values != 0) if values.dtype.kind != "V" else np.asarray(values.astype(np.float32) != 0)
+    source = element_of(values.dtype)
+    if element.is_integer and source.is_float:
+        return _truncate(values.astype(np.float64), element)
     if element.is_integer and element.bits < 8:
-        return _wrap_narrow(values.astype(np.float32) if values.dtype.kind == "V" else values, element)
+        return _wrap_narrow(values, element)
+    if source.is_integer and source.bits < 8:
+        values = values.astype(storage_int(source))
     return values.astype(element.dtype)
+
+
+def _truncate(values: Array, element: ElementType) -> Array:
+    """Float64 numbers to integers as x86 converts them, whatever numpy's build does (see SCALAR_FUNCTIONS)."""
+    width = _LONG if element.bits == _LONG else _WORD
+    half = float(1 << (width - 1))
+    whole = np.trunc(values)
+    upper = (whole >= half) & (element.kind is Kind.UNSIGNED and element.bits == width)
+    lowered = np.where(upper, whole - half, whole)
+    inside = (lowered >= -half) & (lowered < half)
+    signed = np.where(inside, lowered, -half).astype(np.int64)
+    bits = signed.view(np.uint64) ^ np.where(upper, np.uint64(1 << (width - 1)), np.uint64(0))
+    return _wrap_narrow(bits, element) if element.bits < 8 else bits.astype(element.dtype)
 
 
 def saturate(values: Array, element: ElementType, source: ElementType) -> Array:
@@ -51,11 +69,10 @@ def saturate(values: Array, element: ElementType, source: ElementType) -> Array:
     if element is BOOL or source is BOOL:
         return convert(values, element)
     if element.is_float:
-        if source.is_integer:
-            return convert(values, element)
         limit = float(ml_dtypes.finfo(element.dtype).max)
-        wide = values.astype(np.float64)
-        return convert(np.clip(wide, -limit, limit).astype(np.float32), element)
+        exact = source.is_integer or _LONG in (source.bits, element.bits)
+        wide = values.astype(np.float64 if exact else np.float32)
+        return convert(np.clip(wide, -limit, limit), element)
     low, high = integer_range(element)
     if source.is_integer:
         own_low, own_high = integer_range(source)
