@@ -176,8 +176,10 @@ class KernelEmitter:
             scratchpad.pin(root)
             resident.dirty = True
             return resident.address
+        if self._scatters:
+            return None
         covers = nest.parts == 1 or (self._covers_result() and not nest.continues)
-        if not (self._whole and covers and not self._scatters and self._homes.computes(nest.result.tensor.element)):
+        if not (self._whole and covers and self._homes.computes(nest.result.tensor.element)):
             return None
         if not (self._homes.stays(nest.result) or nest.parts > 1):
             return None

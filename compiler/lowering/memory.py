@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from compiler.lowering.tiling import aligned
-from compiler.program.instructions import Matmul, Memory, Operand, Transfer, Vector, Wait
+from compiler.program.addresses import touches
+from compiler.program.instructions import Memory, Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable
 
     from compiler.program.instructions import Engine, Instruction
 
@@ -58,57 +59,14 @@ class Span:
     high: int
 
 
-def span_of(operand: Operand, extents: Sequence[int]) -> Span:
-    """The bytes between the first and the last that an operand can touch."""
-    region = operand.region
-    low = high = region.address.base
-    reaches = [stride * (extent - 1) for stride, extent in zip(region.strides, extents, strict=True)]
-    reaches += [lookup.stride * (lookup.extent - 1) for lookup in operand.lookups]
-    for reach in reaches:
-        low += min(reach, 0)
-        high += max(reach, 0)
-    return Span(region.memory, low, high + max(region.element.bits // 8, 1))
-
-
-Spans: TypeAlias = tuple[list[Span], list[Span]]
-"""What an instruction reads and what it writes."""
-
-
-def touched(instruction: Instruction) -> Spans:
-    """The bytes that an instruction reads and writes, bounded by intervals."""
-    return _TOUCHED[type(instruction)](instruction)
-
-
-def _tables(operand: Operand, extents: Sequence[int]) -> list[Span]:
-    return [span_of(Operand(lookup.index), extents) for lookup in operand.lookups]
-
-
-def _transfer(made: Transfer) -> Spans:
-    tables = _tables(made.source, made.extents) + _tables(made.destination, made.extents)
-    return [span_of(made.source, made.extents), *tables], [span_of(made.destination, made.extents)]
-
-
-def _matmul(made: Matmul) -> Spans:
-    factors = [
-        span_of(Operand(made.a), made.batch + made.m + made.k),
-        span_of(Operand(made.b), made.batch + made.k + made.n),
-    ]
-    out = span_of(Operand(made.out), made.batch + made.m + made.n)
-    return [*factors, out] if made.accumulate else factors, [out]
-
-
-def _vector(made: Vector) -> Spans:
-    leading = made.extents if made.scan or not made.reduced else made.extents[: -made.reduced]
-    reads = [
-        span for operand in made.inputs for span in (span_of(operand, made.extents), *_tables(operand, made.extents))
-    ]
-    out = span_of(made.out, leading)
-    continues = made.combiner is not None and made.initial is None
-    reads += _tables(made.out, leading) + ([out] if continues or made.out.lookups else [])
-    return reads, [out]
-
-
-_TOUCHED: dict[type, Callable[[Any], Spans]] = {Transfer: _transfer, Matmul: _matmul, Vector: _vector}
+def touched(instruction: Instruction) -> tuple[list[Span], list[Span]]:
+    """The bytes that an instruction at fixed addresses reads, and those that it writes, bounded by intervals."""
+    spans: tuple[list[Span], list[Span]] = ([], [])
+    for touch in touches(instruction):
+        low, high = touch.bounds()
+        base = touch.region.address.base
+        spans[touch.writes].append(Span(touch.region.memory, base + low, base + high))
+    return spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +113,11 @@ class Hazards:
         return _SRAM if span.memory is Memory.SRAM else bisect_right(self._starts, span.low)
 
     def _find(self, place: int, span: Span, engine: Engine, latest: dict[Engine, int], *, earlier_writes: bool) -> None:
-        for other, touches in self._touched.get((place, earlier_writes), {}).items():
+        for other, found in self._touched.get((place, earlier_writes), {}).items():
             if other is engine:
                 continue
             known = latest.get(other, -1)
-            for touch in reversed(touches):
+            for touch in reversed(found):
                 if touch.id <= known:
                     break
                 if touch.low < span.high and span.low < touch.high:

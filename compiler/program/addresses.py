@@ -135,13 +135,21 @@ def placed(body: Sequence[Step], counts: tuple[int, ...] = ()) -> Iterator[Place
 class Touch:
     """A region that an instruction reads or writes, with the extents it covers there.
 
-    ``scattered``: data decides where; the region alone does not bound it.
+    ``scattered``: data decides where; stride and extent of each lookup then bound it.
     """
 
     region: Region
     extents: tuple[int, ...]
     writes: bool
-    scattered: bool = False
+    scattered: tuple[tuple[int, int], ...] = ()
+
+    def bounds(self) -> tuple[int, int]:
+        """The bytes that can be touched, relative to the region's address: the first, and one past the last."""
+        low, high = reach(self.region, self.extents)
+        for stride, extent in self.scattered:
+            distance = stride * (extent - 1)
+            low, high = low + min(distance, 0), high + max(distance, 0)
+        return low, high
 
 
 def touches(instruction: Instruction) -> tuple[Touch, ...]:
@@ -150,7 +158,8 @@ def touches(instruction: Instruction) -> tuple[Touch, ...]:
 
 
 def _operand(operand: Operand, extents: tuple[int, ...], writes: bool) -> Iterator[Touch]:
-    yield Touch(operand.region, extents, writes, bool(operand.lookups))
+    scattered = tuple((lookup.stride, lookup.extent) for lookup in operand.lookups)
+    yield Touch(operand.region, extents, writes, scattered)
     for lookup in operand.lookups:
         yield Touch(lookup.index, extents[: len(lookup.index.strides)], writes=False)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from compiler.errors import InvalidProgram
-from compiler.program.addresses import all_values, address_bounds, describe, in_bytes, placed, reach, touches
+from compiler.program.addresses import all_values, address_bounds, describe, in_bytes, placed, touches
 from compiler.program.instructions import Engine, Repeat
 
 if TYPE_CHECKING:
@@ -60,12 +60,9 @@ class _Item:
 def _access(touch: Touch, item: Placed, segments: Segments) -> _Access:
     region = touch.region
     low, high = address_bounds(region.address, item.counts)
-    first, last = reach(region, touch.extents)
+    first, last = touch.bounds()
     who = describe(item.instruction, segments.program.name)
     segment = segments.locate(region.memory, low + first, high + last, who, writes=touch.writes)
-    if touch.scattered:
-        whole = segments.all[segment]
-        return _Access(touch, segment, [whole.low] * item.instances, 0, whole.high - whole.low)
     return _Access(touch, segment, all_values(region.address, item.counts), first, last)
 
 
