@@ -80,10 +80,21 @@ def _examples(*lines: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"opatlas {version('opatlas')}\n")
+        raise typer.Exit
+
+
 @app.callback()
 def _common(
     context: typer.Context,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
 ) -> None:
     context.obj.debug = debug
 
@@ -245,10 +256,19 @@ def check(
         raise typer.Exit(NO)
 
 
-@app.command(epilog=_examples("opatlas ops", "opatlas ops --framework onnx --coverage build/coverage"))
+@app.command(
+    epilog=_examples(
+        "opatlas ops",
+        "opatlas ops softmax",
+        "opatlas ops --reference",
+        "opatlas ops --framework onnx --coverage build/coverage",
+    )
+)
 def ops(
     context: typer.Context,
+    operator: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One operator of the IR, in full.")] = None,
     framework: Annotated[Literal["ir", "onnx"], typer.Option(help="Operators of the IR, or of a framework.")] = "ir",
+    reference: Annotated[bool, typer.Option("--reference", help="All operators of the IR, as Markdown.")] = False,
     coverage: Annotated[
         Path | None, typer.Option(metavar="RECORDS", help="Records of a run: adds its outcomes.")
     ] = None,
@@ -256,6 +276,9 @@ def ops(
 ) -> None:
     """List the operators of the IR, or those of a framework with manifest, converter and coverage."""
     session: Session = context.obj
+    if operator is not None or reference:
+        sys.stdout.write(work.operator_reference(operator))
+        return
     rows = work.ir_operators() if framework == "ir" else work.framework_operators(framework, coverage)
     if as_json:
         session.show_json(rows)

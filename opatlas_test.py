@@ -115,6 +115,14 @@ def test_operators_of_the_ir_are_listed_from_the_registry(run):
     assert rows["softmax"]["kind"] == "composite"
 
 
+def test_one_operator_is_described_in_full_and_a_wrong_name_meets_near_ones(run):
+    assert "softmax" in run("ops", "softmax")[1]
+    assert run("ops", "--reference")[1].startswith("# Operators")
+    status, _, err = run("ops", "softmaks")
+    assert status == 2
+    assert "'softmaks' is unknown, expected one of softmax" in err
+
+
 def test_framework_operators_show_what_exists_even_if_nothing_converts_it(run, records):
     status, out, _ = run("ops", "--framework", "onnx", "--coverage", records, "--json")
     rows = {(row["operator"], row["version"]): row for row in json.loads(out)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-
     from compiler.api import CompiledModel, SimulationResult
     from compiler.simulator import SimulationReport
 
@@ -153,6 +153,20 @@ def ir_operators() -> list[dict[str, Any]]:
         }
         for name, operator in operators().items()
     ]
+
+
+def operator_reference(name: str | None) -> str:
+    """Return the reference of one operator of the IR, or of all, as Markdown. Raises `BadOption` for another name."""
+    from compiler.ops import operators
+    from compiler.ops.document import describe, reference
+
+    if name is None:
+        return reference().rstrip() + "\n"
+    found = operators().get(name)
+    if found is None:
+        close = difflib.get_close_matches(name, operators()) or ["those that `opatlas ops` lists"]
+        raise BadOption(f"operator {name!r} is unknown, expected one of {', '.join(close)}")
+    return describe(found).rstrip() + "\n"
 
 
 def target_row(name: str) -> dict[str, Any]:
