@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from compiler.errors import InvalidGraph, InvalidInput, OpatlasError
+from compiler.errors import EvaluationError, InvalidGraph, InvalidInput, OpatlasError
 from compiler.ir import Graph, Op, OptionalType, SequenceType, TensorType, Type, Value, element_of
 
 if TYPE_CHECKING:
@@ -111,6 +111,13 @@ class _Interpreter:
                 error.message = f"{error.message} (evaluating '{op.name}' at {op.location})"
                 error.args = (error.message,)
             raise
+        except (ValueError, IndexError) as error:  # numpy's, for sizes that only data tells and that do not fit
+            shapes = [
+                list(operand.shape) if isinstance(operand, np.ndarray) else type(operand).__name__
+                for operand in operands
+            ]
+            msg = f"'{op.name}' of operands {shapes}: {error} (at {op.location})"
+            raise EvaluationError(msg) from error
         if len(results) != len(op.results):
             msg = f"'{op.name}' gave {len(results)} results; expected {len(op.results)} (at {op.location})"
             raise InvalidGraph(msg)

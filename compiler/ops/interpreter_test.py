@@ -95,3 +95,11 @@ def test_rank_0_results_are_arrays():
     found = interpret(graph, [np.asarray(2, np.float32)])[0]
     assert isinstance(found, np.ndarray)
     assert found.shape == ()
+
+
+def test_sizes_that_turn_out_not_to_fit_are_a_diagnosis():
+    graph = Graph("main", [tensor(F32, ("N",)), tensor(F32, ("M",))], ["a", "b"])
+    builder = Builder(graph, location=at("sum"))
+    builder.output(builder(Add, *graph.inputs))
+    with pytest.raises(EvaluationError, match=r"'add' of operands \[\[2\], \[3\]\].*sum"):
+        interpret(graph, [np.zeros(2, np.float32), np.zeros(3, np.float32)])
