@@ -28,11 +28,15 @@ def _no_regions(_graph: Graph, _arguments: Sequence[object]) -> list[object]:
 
 
 class Folder:
-    """Evaluates small constant expressions, each value once."""
+    """Evaluates small constant expressions, each value once.
 
-    __slots__ = ("_found",)
+    ``concrete``: the model is read for given inputs, so that their values may be asked for.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_found", "concrete")
+
+    def __init__(self, *, concrete: bool = False) -> None:
+        self.concrete = concrete
         self._found: dict[Value, Array | None] = {}
 
     def known(self, value: Value) -> Array | None:

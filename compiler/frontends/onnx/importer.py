@@ -32,17 +32,22 @@ if TYPE_CHECKING:
 
 
 def import_model(
-    model: onnx.ModelProto | Path | str, *, folder: Path | None = None, known: Mapping[str, Array] | None = None
+    model: onnx.ModelProto | Path | str,
+    *,
+    folder: Path | None = None,
+    known: Mapping[str, Array] | None = None,
+    types: Mapping[str, Type] | None = None,
 ) -> Graph:
     """The graph of an ONNX model file or object, with the model's symbolic dims.
 
     ``folder`` holds the external data of a model object (a file's own folder is taken for a file). ``known`` gives
-    data of graph inputs that decide what is computed (see ValueNeeded); such inputs stay in the signature.
+    data of graph inputs that decide what is computed (see ValueNeeded); such inputs stay in the signature. ``types``
+    gives more precise types of graph inputs.
 
     Raises InvalidModel for a broken model, TypeMismatch for types that an operator does not take or that contradict
     the declared ones, UnsupportedOperator for operators and forms without a conversion, UnsupportedType.
     """
-    return _Importer(read_model(model, folder), known or {}).graph()
+    return _Importer(read_model(model, folder), known or {}, types or {}).graph()
 
 
 def import_signature(model: onnx.ModelProto | Path | str) -> Graph:
@@ -50,7 +55,7 @@ def import_signature(model: onnx.ModelProto | Path | str) -> Graph:
 
     Raises as :func:`import_model`.
     """
-    return _Importer(read_model(model, None), {}).signature()
+    return _Importer(read_model(model, None), {}, {}).signature()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +69,13 @@ class _Frame:
 
 
 class _Importer:
-    __slots__ = ("_folder", "_functions", "_known", "_source")
+    __slots__ = ("_folder", "_functions", "_known", "_source", "_types")
 
-    def __init__(self, source: Source, known: Mapping[str, Array]) -> None:
+    def __init__(self, source: Source, known: Mapping[str, Array], types: Mapping[str, Type]) -> None:
         self._source = source
         self._known = known
-        self._folder = Folder()
+        self._types = types
+        self._folder = Folder(concrete=bool(types))
         self._functions = LocalFunctions(source.model.functions)
 
     def signature(self) -> Graph:
@@ -102,6 +108,9 @@ class _Importer:
                     raise InvalidModel(f"the graph has two inputs '{info.name}'")
                 declared[info.name] = type_
             else:
+                precise = self._types.get(info.name)
+                if precise is not None:
+                    type_ = refined(precise, type_, f"input '{info.name}'")
                 scope.define(info.name, graph.add_input(type_, info.name), "the graph")
         self._bind_known(graph, scope, builder)
         self._weights(proto, scope, builder, declared)

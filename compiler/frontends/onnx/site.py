@@ -69,9 +69,10 @@ class Site:
         return self.input(index).tensor
 
     def rank(self, value: Value) -> int:
-        """The rank, which must be known. Raises UnsupportedOperator."""
+        """The rank, which must be known. Raises ValueNeeded without a name: the sizes of the model's inputs may tell."""
         if value.tensor.dims is None:
-            self.refuse("the rank of an input is unknown")
+            reason = "the rank of an input is unknown"
+            raise ValueNeeded(self.domain, self.operator, self.version, reason, node=self.node)
         return value.tensor.rank
 
     def axis(self, axis: int, rank: int) -> int:

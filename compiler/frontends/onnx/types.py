@@ -69,15 +69,21 @@ def element_from(number: int, what: str) -> ElementType:
     return found
 
 
+_UNKNOWN_SIZE: Final = -1
+
+
 def dims_from(shape: onnx.TensorShapeProto, what: str) -> tuple[Dim, ...]:
-    """Sizes, symbols and unknown dims of a shape. Raises InvalidModel for a negative size."""
+    """Sizes, symbols and unknown dims of a shape; -1, which some exporters write, is an unknown dim.
+
+    Raises InvalidModel for any other negative size.
+    """
     dims: list[Dim] = []
     for position, dim in enumerate(shape.dim):
         kind = dim.WhichOneof("value")
-        if kind == "dim_value" and dim.dim_value < 0:
+        if kind == "dim_value" and dim.dim_value < _UNKNOWN_SIZE:
             msg = f"{what} has size {dim.dim_value} in dim {position}; expected a size or a symbol"
             raise InvalidModel(msg)
-        if kind == "dim_value":
+        if kind == "dim_value" and dim.dim_value != _UNKNOWN_SIZE:
             dims.append(int(dim.dim_value))
         else:
             dims.append(dim.dim_param if kind == "dim_param" and dim.dim_param else ir.UNKNOWN)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from compiler.frontends.onnx.converters.common import concat, shape_of, squeeze, unsqueeze
 from compiler.frontends.onnx.site import Results, Site, converts
-from compiler.ir import BOOL, I64, Builder, Graph, Type, Value, tensor
+from compiler.ir import BOOL, I64, Builder, Graph, TensorType, Type, Value, tensor
 from compiler.ops.control import If, Loop, join
 from compiler.ops.elementwise import Sub
 from compiler.ops.indexing import Gather
@@ -26,7 +26,7 @@ _BATCH_LIMIT = 64
 @converts("If")
 def branch(site: Site) -> Results:
     """Both branches as regions; only the one taken, in place, where constants decide."""
-    decided = site.known(site.input(0))
+    decided = site.needed(0) if _asks(site) else site.known(site.input(0))
     if decided is not None and decided.size == 1:
         name = "then_branch" if decided.reshape(()) else "else_branch"
         return site.inline(site.attributes[name], (), site.b, name)
@@ -35,6 +35,14 @@ def branch(site: Site) -> Results:
     if counts[0] != counts[1]:
         site.invalid(f"its branches have {counts[0]} and {counts[1]} outputs; expected equal numbers")
     return site.b.op(If, [site.input(0)], regions)
+
+
+def _asks(site: Site) -> bool:
+    """Whether the condition hangs on a scalar that is given: a model's mode, say. The branch not taken need not fit."""
+    source = site.folder.undecided_input(site.input(0))
+    if not site.folder.concrete or source is None or not isinstance(source.type, TensorType):
+        return False
+    return source.type.is_static and source.type.size == 1 and not source.type.element.is_float
 
 
 @converts("Loop")

@@ -23,7 +23,8 @@ _CELLS: Final[dict[str, tuple[type[Definition], int, int, str | None]]] = {
 
 def _recurrent(definition: type[Definition], functions: int, count: int, flag: str | None) -> Converter:
     def convert(site: Site) -> Results:
-        direction = site.attribute("direction")
+        # The default of GRU-1 is misspelt in its schema.
+        direction = site.attribute("direction").replace("foward", "forward")
         if direction not in _DIRECTIONS:
             site.invalid(f"attribute 'direction' is '{direction}'; expected one of {', '.join(_DIRECTIONS)}")
         attributes: dict[str, Any] = {"direction": direction, "layout": site.attribute("layout") or 0}
