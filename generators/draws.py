@@ -161,6 +161,18 @@ def repeat(shape: Shape, dtype: DTypeLike, values: Sequence[Any]) -> Array:
     return np.resize(np.array(values), int(np.prod(shape))).reshape(shape).astype(dtype)
 
 
+def bitmap(rng: Generator, height: int, width: int) -> Array:
+    """The bytes of an uncompressed image file: BMP, 24 bits a pixel, rows from the bottom up, padded to 4 bytes."""
+    row = -(-3 * width // 4) * 4
+    head = (
+        np.array([0x4D42], "<u2").tobytes() + np.array([54 + row * height, 0, 54, 40, width, height], "<u4").tobytes()
+    )
+    head += np.array([1, 24], "<u2").tobytes() + np.array([0, row * height, 2835, 2835, 0, 0], "<u4").tobytes()
+    pixels = np.zeros((height, row), np.uint8)
+    pixels[:, : 3 * width] = rng.integers(0, 256, (height, 3 * width))
+    return np.concatenate([np.frombuffer(head, np.uint8), pixels.ravel()])
+
+
 def within(values: Array, low: float, high: float) -> Array:
     """Finite values folded into [low, high]; NaN and infinities stay."""
     if values.dtype.kind == "O" or values.size == 0:

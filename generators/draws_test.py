@@ -119,3 +119,11 @@ def test_within_keeps_the_type(rng, dtype, shape):
     values = draws.within(draws.zeros(rng, shape, dtype), 0, 1)
     assert isinstance(values, np.ndarray)
     assert values.dtype == np.dtype(dtype)
+
+
+def test_a_bitmap_says_its_own_size():
+    values = draws.bitmap(np.random.default_rng(1), 4, 5)
+    assert values.dtype == np.uint8
+    assert values[:2].tobytes() == b"BM"
+    assert int.from_bytes(values[2:6].tobytes(), "little") == len(values) == 118
+    assert [int.from_bytes(values[at : at + 4].tobytes(), "little") for at in (18, 22)] == [5, 4]

@@ -9,13 +9,13 @@ from typing import Any
 
 from generators.case import Case, Frozen, case_id
 from generators.pairwise import Axis, Constraint, select
-from opsets import Item, Manifest, ManifestError, load_manifests
+from opsets import Item, Manifest, ManifestError, find_item, load_manifests
 from opsets.elements import GROUP_OF, GROUPS
 from opsets.expressions import Expression, parse
 from opsets.signature import Parameter
 
 NEWEST_CAP = 16
-OLDER_CAP = 6
+OLDER_CAP = 4
 PAIRED_TYPES = frozenset({"float32", "float64", "float16", "int64", "int32", "int8", "uint8", "bool"})
 """Types that take part in pairs; of the others one case each is enough, since most backends refuse them whole."""
 
@@ -82,6 +82,24 @@ def names_of(item: Item, case: Case) -> dict[str, object]:
     for name, text in item.entry.output_types.items():
         names[name] = parse_cached(text)(names)
     return names
+
+
+def input_elements(case: Case) -> frozenset[str]:
+    """Element types of all inputs that a case gives the operator: the cells of the denominator that it reaches."""
+    item = find_item(case.framework, case.domain, case.operator, case.since_version)
+    found = {case.dtype, *dict(case.types).values()}
+    given = {name for name, value in (*case.values, *case.shapes) if value is not None}
+    for formal in item.signature.inputs:
+        if formal.type_name is None and formal.name in given:
+            found.update(formal.elements)
+    return frozenset(found)
+
+
+def set_attributes(case: Case) -> frozenset[str]:
+    """Attributes that a case's node sets, with those that a template of its own always sets, such as bodies."""
+    item = find_item(case.framework, case.domain, case.operator, case.since_version)
+    required = {name for name, one in item.signature.attributes.items() if one.required}
+    return frozenset({name for name, _ in case.attributes} | (required if item.entry.template != "node" else set()))
 
 
 def applies(data_class: str, element: str) -> bool:

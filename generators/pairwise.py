@@ -1,4 +1,4 @@
-"""Chooses few combinations of many: every value of the first axis, then as many pairs of values as the cap allows.
+"""Chooses few combinations of many: every value of every axis, then as many pairs of values as the cap allows.
 
 Greedy, in the manner of AETG (Cohen et al., "The AETG system", IEEE TSE 23(7), 1997), but without randomness, so that
 the choice is a pure function of axes and constraints.
@@ -31,7 +31,7 @@ class Constraint:
 
 
 def select(axes: Sequence[Axis], constraints: Sequence[Constraint], cap: int) -> list[tuple[object, ...]]:
-    """Rows of values, one an axis. Every possible value of the first axis appears, whatever the cap.
+    """Rows of values, one an axis. Every value that constraints allow appears, whatever the cap on rows.
 
     The first row takes the first value of each axis where constraints allow it.
     """
@@ -45,7 +45,7 @@ def _rows(axes: Sequence[Axis], constraints: Sequence[Constraint], cap: int) -> 
     search = _Search(axes, constraints)
     first = [search.complete_and_take({0: index}) for index in range(len(axes[0].values) if axes else 0)]
     rows = [row for row in first if row is not None]
-    while len(rows) < cap and (seed := search.next_seed()) is not None:
+    while (seed := search.next_seed()) is not None and (len(seed) == 1 or len(rows) < cap):
         row = search.complete_and_take(seed)
         if row is None:
             search.give_up(seed)

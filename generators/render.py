@@ -243,6 +243,7 @@ _BY_DRAW = {
     "sorted": "ascending(rng, {shape}, {dtype}, {low}, {high})",
     "mask": "mask(rng, {shape}, {dtype})",
     "choice": "choice(rng, {shape}, {dtype}, {values})",
+    "bitmap": "bitmap(rng, {low}, {high})",
     "repeat": "repeat({shape}, {dtype}, {values})",
 }
 

@@ -49,11 +49,12 @@ class _Strict(BaseModel):
 class Draw(_Strict):
     """How one input is filled. Without any key it takes the case's data class over the whole range of its type."""
 
-    draw: Literal["class", "uniform", "integers", "distinct", "sorted", "mask", "choice", "repeat"] = Field(
+    draw: Literal["class", "uniform", "integers", "distinct", "sorted", "mask", "choice", "repeat", "bitmap"] = Field(
         default="class",
         description="class: the case's data class. uniform: floats in `range`. integers: in [`range`). distinct: "
         "integers in [`range`) without a duplicate along `axis`. sorted: ascending along the last axis. mask: true or "
-        "false. choice: one of `values`. repeat: `values`, from the start again when used up",
+        "false. choice: one of `values`. repeat: `values`, from the start again when used up. bitmap: the "
+        "bytes of a BMP file of `range` rows and columns",
     )
     range: tuple[Bound, Bound] | None = Field(default=None, strict=False, description="bounds; clips every data class")
     axis: Bound | None = None
