@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from compiler.errors import EvaluationError, TypeMismatch
-from compiler.ir import I64, Call, ElementType, TensorType, Type, Value, tensor
+from compiler.ir import I64, Builder, Call, ElementType, Op, TensorType, Type, Value, tensor
 from compiler.ops.compose import COMPUTE_TYPE, Emit, Evaluated, Rounded, widened
-from compiler.ops.registry import FLAG, FLOAT, REAL, Attribute, Operand, Variable, integer, register
+from compiler.ops.registry import FLAG, FLOAT, REAL, Attribute, Composite, Operand, Variable, integer, register
 from compiler.ops.scalars import limits
 from compiler.ops.windows import CEIL_MODE, KERNEL, PADS, STRIDES, WINDOW, WindowPlan, Windows, window_view
 from compiler.ops.work import Access, Arg, Combiner, Expression, Index, Iterator, IteratorKind, Loops
@@ -100,7 +100,7 @@ def _maximum(view: Array, spatial: int) -> Array:
 
 
 @register
-class MaxPoolIndices(Evaluated):
+class MaxPoolIndices(Evaluated, Composite):
     """Max pooling that also says where: results values and indices (int64), both [N, C, *O].
 
     An index counts through the whole of x in row-major order; with ``column_major`` the spatial dims of a channel count
@@ -115,26 +115,51 @@ class MaxPoolIndices(Evaluated):
         (values,) = _pooled(self.name, call)
         return (values, tensor(I64, values.dims))
 
+    def _places(self, call: Call, shape: Sequence[int]) -> tuple[Array, Array]:
+        """For each window and tap the place in a channel, and the index that is reported; both [windows, taps].
+
+        Padding has the place -1 and comes last in its window, so that of equal elements a real one is the first.
+        """
+        windows, spatial = _windows(self.name, call, shape), tuple(shape[2:])
+        flat = np.arange(int(np.prod(spatial, initial=1)))
+        taps = int(np.prod([window.kernel for window in windows], initial=1))
+        places = window_view(flat.reshape(spatial), windows, -1).reshape(-1, taps)
+        places = np.take_along_axis(places, np.argsort(places < 0, axis=1, kind="stable"), 1)
+        numbers = flat.reshape(spatial[::-1]).T.reshape(-1) if call.flag("column_major") else flat
+        return places, np.where(places < 0, -1, numbers[places] if flat.size else places)
+
+    def decompose(self, op: Op, builder: Builder) -> Sequence[Value]:
+        """Windows by a gather of constant places, their maximum, and the number of the place where it is."""
+        call, emit = op.call(), Emit(builder)
+        shape = call.shape(0)
+        places, numbers = self._places(call, shape)
+        images, size = list(shape[:2]), int(np.prod(shape[2:], initial=1))
+        flat = emit.reshape(op.operand(0), [*images, size])
+        if np.any(places < 0):
+            low = emit.scalar(lowest(call.tensor(0).element), call.tensor(0).element)
+            flat = emit("pad", flat, emit.integers([0, 0, 0, 0, 0, 1]), low)
+        taken = emit("gather", flat, emit.constant(np.where(places < 0, size, places)), axis=2)
+        best = emit("argmax", taken, axis=3, keep_dims=False)
+        entries = emit("add", best, emit.constant(np.arange(places.shape[0]) * places.shape[1]))
+        found = emit("gather", emit.constant(numbers.reshape(-1)), entries, axis=0)
+        first = np.arange(images[0] * images[1]).reshape(*images, 1) * size
+        found = emit("add", found, emit.constant(first))
+        values = emit.reduce("reduce_max", taken, (3,), keep_dims=False)
+        return [
+            emit.reshape(value, result.tensor.shape) for value, result in zip((values, found), op.results, strict=True)
+        ]
+
     def compute(self, call: Call, operands: Sequence[Any]) -> tuple[Any, ...]:
         """Position of the greatest element of each window, then both results by it."""
         x = operands[0]
-        windows = _windows(self.name, call, x.shape)
-        low = lowest(call.tensor(0).element)
-        places = np.arange(int(np.prod(x.shape[2:], initial=1)))
-        places = places.reshape(x.shape[2:][::-1]).T if call.flag("column_major") else places.reshape(x.shape[2:])
-        place = window_view(places, windows, -1)
-        counts = tuple(window.count for window in windows)
-        values = window_view(x, windows, low).reshape(*x.shape[:2], *counts, -1)
-        place = np.broadcast_to(place.reshape(*counts, -1), values.shape)
-        ranked = np.where(place < 0, -np.inf if values.dtype.kind == "f" else low, values)
-        inside = np.where(place < 0, -1, 0)
-        best = np.argmax(ranked, axis=-1, keepdims=True)
-        # A padding position may tie with a real element of the lowest value: the real one wins.
-        tie = np.take_along_axis(inside, best, -1) < 0
-        best = np.where(tie, np.argmax(inside, axis=-1, keepdims=True), best)
-        offsets = np.arange(x.shape[0] * x.shape[1]).reshape(*x.shape[:2], *[1] * len(windows)) * places.size
-        found = np.take_along_axis(place, best, -1)[..., 0] + offsets
-        return np.take_along_axis(values, best, -1)[..., 0], found.astype(np.int64)
+        places, numbers = self._places(call, x.shape)
+        flat = x.reshape(*x.shape[:2], -1)
+        taken = np.where(places < 0, np.asarray(lowest(call.tensor(0).element), x.dtype), flat[..., places])
+        best = np.argmax(taken, axis=-1)
+        found = np.take_along_axis(np.broadcast_to(numbers, taken.shape), best[..., None], -1)[..., 0]
+        first = np.arange(x.shape[0] * x.shape[1]).reshape(*x.shape[:2], 1) * flat.shape[-1]
+        shape = (*x.shape[:2], *(window.count for window in _windows(self.name, call, x.shape)))
+        return taken.max(axis=-1).reshape(shape), (found + first).astype(np.int64).reshape(shape)
 
 
 @register
@@ -265,7 +290,7 @@ class LpPool(Rounded):
 
 
 @register
-class MaxUnpool(Evaluated):
+class MaxUnpool(Evaluated, Composite):
     """Puts each element of x [N, C, *O] at its index (as max_pool_indices gives it) of a tensor of zeros.
 
     An index counts in the natural size, stride * (size - 1) + kernel - padding a spatial dim; ``output_shape``, where
@@ -304,6 +329,18 @@ class MaxUnpool(Evaluated):
         if shape is None:
             return (tensor(x.element, ["?"] * x.rank),)
         return (tensor(x.element, [int(size) for size in shape]),)
+
+    def decompose(self, op: Op, builder: Builder) -> Sequence[Value]:
+        """A flat scatter into zeros, then padding or cutting at the end of each dim."""
+        call, emit = op.call(), Emit(builder)
+        x, element = call.shape(0), call.tensor(0).element
+        natural = [int(size) for size in (*x[:2], *self._natural(call, x))]
+        wanted = op.results[0].tensor.shape
+        zeros = emit.constant(np.zeros(int(np.prod(natural, initial=1)), element.dtype))
+        indices, values = (emit.reshape(op.operand(index), [-1]) for index in (1, 0))
+        placed = emit.reshape(emit("scatter_elements", zeros, indices, values, axis=0), natural)
+        after = [new - old for new, old in zip(wanted, natural, strict=True)]
+        return (emit("pad", placed, emit.integers([0] * len(after) + after)) if any(after) else placed,)
 
     def compute(self, call: Call, operands: Sequence[Any]) -> tuple[Any, ...]:
         """One flat assignment into the natural size, which then fills the front of the result."""

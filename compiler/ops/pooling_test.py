@@ -55,12 +55,13 @@ def test_max_pool_is_onnxruntimes(way, window):
     np.testing.assert_array_equal(way("max_pool", x, **window), by_onnxruntime("MaxPool", x, **onnx_names(window))[0])
 
 
+@COMPOSED
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("order", [0, 1])
-def test_max_pool_indices_are_onnxruntimes(window, order):
+def test_max_pool_indices_are_onnxruntimes(way, window, order):
     x = normal(2, 3, 7, 8, dtype=np.float32)
     expected = by_onnxruntime("MaxPool", x, 2, storage_order=order, **onnx_names(window))
-    found = run("max_pool_indices", x, column_major=bool(order), **window)
+    found = way("max_pool_indices", x, column_major=bool(order), **window)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -78,8 +79,9 @@ def test_max_pool_of_unsigned_bytes(way):
     np.testing.assert_array_equal(way("max_pool", x, kernel=(2,), pads=(1, 0)), [[[0, 3, 255, 255]]])
 
 
-def test_the_first_of_equal_elements_is_named_and_a_real_one_before_padding():
-    values, indices = run("max_pool_indices", np.full((1, 1, 3), -np.inf), kernel=(2,), pads=(1, 0))
+@COMPOSED
+def test_the_first_of_equal_elements_is_named_and_a_real_one_before_padding(way):
+    values, indices = way("max_pool_indices", np.full((1, 1, 3), -np.inf), kernel=(2,), pads=(1, 0))
     np.testing.assert_array_equal(values, np.full((1, 1, 3), -np.inf))
     np.testing.assert_array_equal(indices, [[[0, 0, 1]]])
 
@@ -113,17 +115,19 @@ def test_lp_pool_is_torchs(way, p):
     np.testing.assert_allclose(way("lp_pool", x, p=p, kernel=(2, 3), strides=(2, 2)), expected, rtol=1e-12)
 
 
-def test_max_unpool_is_torchs_within_one_channel():
+@COMPOSED
+def test_max_unpool_is_torchs_within_one_channel(way):
     x = torch.tensor(normal(1, 1, 6, 6))
     values, indices = functional.max_pool2d(x, 2, return_indices=True)
     expected = functional.max_unpool2d(values, indices, 2).numpy()
-    found = run("max_unpool", values.numpy(), indices.numpy(), kernel=(2, 2), strides=(2, 2))
+    found = way("max_unpool", values.numpy(), indices.numpy(), kernel=(2, 2), strides=(2, 2))
     np.testing.assert_array_equal(found, expected)
 
 
-def test_max_unpool_into_a_larger_result_and_out_of_range():
+@COMPOSED
+def test_max_unpool_into_a_larger_result_and_out_of_range(way):
     x, indices = np.array([[[[1.0, 2.0], [3.0, 4.0]]]]), np.array([[[[5, 7], [13, 15]]]])
-    found = run("max_unpool", x, indices, np.array([1, 1, 5, 5]), kernel=(2, 2), strides=(2, 2))
+    found = way("max_unpool", x, indices, np.array([1, 1, 5, 5]), kernel=(2, 2), strides=(2, 2))
     expected = np.zeros((1, 1, 5, 5))
     expected[0, 0, [1, 1, 3, 3], [1, 3, 1, 3]] = [1, 2, 3, 4]
     np.testing.assert_array_equal(found, expected)
