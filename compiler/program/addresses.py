@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -13,8 +12,9 @@ from compiler.errors import InvalidProgram
 from compiler.program.instructions import Matmul, Operand, Repeat, Transfer, Vector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from compiler.ir import Array
     from compiler.program.instructions import Address, Instruction, Region, Step
 
 
@@ -36,35 +36,32 @@ def all_values(address: Address, counts: Sequence[int]) -> list[int]:
     for level, coefficient in address.terms:
         values += _along(np.arange(counts[level]) * coefficient, level, len(counts))
     for rotation in address.rotations:
-        values += _along(np.arange(counts[rotation.level]) % rotation.count * rotation.stride, rotation.level, len(counts))
+        turns = np.arange(counts[rotation.level]) % rotation.count
+        values += _along(turns * rotation.stride, rotation.level, len(counts))
     return [int(value) for value in values.ravel().tolist()]
 
 
-def _along(values: np.ndarray[tuple[int], np.dtype[np.int64]], level: int, rank: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+def _along(values: Array, level: int, rank: int) -> Array:
     return values.reshape([-1 if index == level else 1 for index in range(rank)])
 
 
 def address_bounds(address: Address, counts: Sequence[int]) -> tuple[int, int]:
     """Least and greatest value over loops of these positive counts, both inclusive."""
-    per_level: dict[int, list[int]] = {}
     low = high = address.base
-    rotated = {rotation.level for rotation in address.rotations}
+    factors: dict[int, int] = {}
     for level, coefficient in address.terms:
-        if level in rotated:
-            per_level.setdefault(level, [])
-            continue
-        reach = coefficient * (counts[level] - 1)
-        low, high = low + min(reach, 0), high + max(reach, 0)
+        factors[level] = factors.get(level, 0) + coefficient
+    rotated = {rotation.level for rotation in address.rotations}
     for level in rotated:
-        values = np.zeros(counts[level], np.int64)
         indices = np.arange(counts[level])
-        for other, coefficient in address.terms:
-            if other == level:
-                values += indices * coefficient
+        values = indices * factors.pop(level, 0)
         for rotation in address.rotations:
             if rotation.level == level:
-                values += indices % rotation.count * rotation.stride
+                values = values + indices % rotation.count * rotation.stride
         low, high = low + int(values.min()), high + int(values.max())
+    for level, factor in factors.items():
+        distance = factor * (counts[level] - 1)
+        low, high = low + min(distance, 0), high + max(distance, 0)
     return low, high
 
 
@@ -91,7 +88,9 @@ def in_bytes(region: Region, extents: Sequence[int]) -> tuple[tuple[int, ...], t
 def distinct_bytes(region: Region, extents: Sequence[int]) -> int:
     """The number of different bytes that the region touches, overlaps counted once."""
     sizes, strides, size = in_bytes(region, extents)
-    loops = sorted((abs(stride), extent) for extent, stride in zip(sizes, strides, strict=True) if stride and extent > 1)
+    loops = sorted(
+        (abs(stride), extent) for extent, stride in zip(sizes, strides, strict=True) if stride and extent > 1
+    )
     if math.prod(sizes) == 0:
         return 0
     covered = size
@@ -192,7 +191,7 @@ def _of_vector(instruction: Vector) -> tuple[Touch, ...]:
     return (*found, *out)
 
 
-_TOUCHES = {Transfer: _of_transfer, Matmul: _of_matmul, Vector: _of_vector}
+_TOUCHES: Final[dict[type, Callable[[Any], tuple[Touch, ...]]]] = {Transfer: _of_transfer, Matmul: _of_matmul, Vector: _of_vector}
 
 
 def describe(instruction: Instruction, program: str = "") -> str:
@@ -210,8 +209,3 @@ def check_strides(instruction: Instruction, program: str = "") -> None:
                 f"expected {len(touch.extents)}, one for each of its loops {list(touch.extents)}"
             )
             raise InvalidProgram(msg)
-
-
-def overlaps(runs: Sequence[tuple[int, int]]) -> bool:
-    """Whether any two of these byte ranges (sorted by start, end exclusive) share a byte."""
-    return any(first[1] > second[0] for first, second in pairwise(runs))

@@ -19,7 +19,17 @@ from compiler.program import syntax
 from compiler.program.executable import Alias, Block, Executable, Host, If, Loop, Program, Run
 from compiler.program.parser import read_constant, read_program
 from compiler.program.printer import constant_data, print_executable
-from compiler.program.syntax import Arguments, call_of, fail, integer, integers, items, name_of, optional_integer, string
+from compiler.program.syntax import (
+    Arguments,
+    call_of,
+    fail,
+    integer,
+    integers,
+    items,
+    name_of,
+    optional_integer,
+    string,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -129,7 +139,9 @@ class _Reader:
     def operation(self, arguments: Arguments) -> None:
         index, node = integer(arguments.next("a number")), arguments.next("an operation")
         text = string(node)
-        arrays = {key: self._resource(key, text) for key in re.findall(r"dense_resource<(\w+)>", text) if key in self.data}
+        arrays = {
+            key: self._resource(key, text) for key in re.findall(r"dense_resource<(\w+)>", text) if key in self.data
+        }
         first = parse_graph(text, lookup, arrays).first
         if first is None:
             fail(node, "an operation")

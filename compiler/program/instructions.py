@@ -71,7 +71,8 @@ class Region:
 @dataclass(frozen=True, slots=True)
 class Lookup:
     """A data-dependent term of an address: ``stride`` bytes times the index read from ``index`` (a region over the same
-    iteration space), which must lie in 0..extent-1 after ``rule`` is applied."""
+    iteration space), which must lie in 0..extent-1 after ``rule`` is applied.
+    """
 
     index: Region
     stride: int
@@ -91,7 +92,8 @@ class Operand:
 @dataclass(frozen=True, slots=True)
 class Wait:
     """Start only after an instruction's instance has ended: the latest instance of ``on`` that precedes this one in
-    program order, or ``lag`` instances before that. No such instance: no wait."""
+    program order, or ``lag`` instances before that. No such instance: no wait.
+    """
 
     on: int
     lag: int = 0

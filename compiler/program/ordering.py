@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from compiler.errors import InvalidProgram
-from compiler.program.addresses import all_values, address_bounds, describe, in_bytes, placed, touches
+from compiler.program.addresses import address_bounds, all_values, describe, in_bytes, placed, touches
 from compiler.program.instructions import Engine, Repeat
 
 if TYPE_CHECKING:

@@ -249,11 +249,11 @@ def _transfer(arguments: Arguments) -> Transfer:
 
 def _matmul(arguments: Arguments) -> Matmul:
     number_, kernel = integer(arguments.next("an id")), integer(arguments.next("a kernel"))
-    groups = [integers(arguments.next("extents")) for _ in range(4)]
-    regions = [_region(arguments.next("a region")) for _ in range(3)]
+    batch, m, n, k = (integers(arguments.next("extents")) for _ in range(4))
+    a, b, out = (_region(arguments.next("a region")) for _ in range(3))
     given = arguments.named("accumulate")
     accumulate = False if given is None else syntax.flag(given)
-    return Matmul(number_, kernel, *groups, *regions, accumulate, _waits(arguments))
+    return Matmul(number_, kernel, batch, m, n, k, a, b, out, accumulate, _waits(arguments))
 
 
 def _vector(arguments: Arguments) -> Vector:

@@ -266,7 +266,11 @@ def _program_lines(program: Program) -> Iterator[str]:
         shown = [repr(buffer.name), str(buffer.address), repr(type_text(buffer.type)), repr(buffer.role.value)]
         yield _call("buffer", shown, constant=constant)
     for kernel in program.kernels:
-        counts = {"macs": str(kernel.macs), "operations": str(kernel.operations), "compulsory": str(kernel.compulsory_bytes)}
+        counts = {
+            "macs": str(kernel.macs),
+            "operations": str(kernel.operations),
+            "compulsory": str(kernel.compulsory_bytes),
+        }
         shown = [repr(kernel.name), _list(map(repr, kernel.operators)), repr(location_text(kernel.location))]
         yield _call("kernel", shown, **counts)
     yield from _steps(program.body, 0)
@@ -284,7 +288,10 @@ class _ExecutablePrinter:
     def print(self) -> str:
         executable = self.executable
         tree = list(self._block(executable.block, 0))
-        names = {"inputs": _list(map(repr, executable.input_names)), "outputs": _list(map(repr, executable.output_names))}
+        names = {
+            "inputs": _list(map(repr, executable.input_names)),
+            "outputs": _list(map(repr, executable.output_names)),
+        }
         lines = [_call("executable", [repr(executable.target)], **names)]
         for slot, constant in executable.constants.items():
             lines.append(_call("constant", [str(slot), _constant(constant)]))
@@ -316,7 +323,9 @@ class _ExecutablePrinter:
             yield f"{indent}{_INDENT}pass"
 
     def run(self, step: Run, depth: int) -> Iterator[str]:
-        yield _INDENT * depth + _call("run", [f"program_{self._program(step.program)}", _list(step.inputs), _list(step.outputs)])
+        yield _INDENT * depth + _call(
+            "run", [f"program_{self._program(step.program)}", _list(step.inputs), _list(step.outputs)]
+        )
 
     def host(self, step: Host, depth: int) -> Iterator[str]:
         shown = [str(self._op(step.op)), _list(step.operands), _list(step.results), repr(step.reason)]

@@ -76,7 +76,9 @@ class Body:
                 continue
             function = FUNCTIONS.get(node.function)
             if function is None:
-                msg = f"{self._who}: scalar function '{node.function}' is unknown; expected one of {', '.join(FUNCTIONS)}"
+                msg = (
+                    f"{self._who}: scalar function '{node.function}' is unknown; expected one of {', '.join(FUNCTIONS)}"
+                )
                 raise InvalidProgram(msg)
             operands = tuple(self._seen[id(operand)] for operand in node.operands)
             self._seen[id(node)] = self._arguments + len(self._leaves) + len(self._steps)

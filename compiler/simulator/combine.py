@@ -46,7 +46,9 @@ def work_type(element: ElementType) -> np.dtype[Any]:
     return element.dtype if is_plain(element) else np.dtype(np.float32)
 
 
-def reduced(combiner: Combiner, values: Array, axes: tuple[int, ...], element: ElementType, start: Array | None) -> Array:
+def reduced(
+    combiner: Combiner, values: Array, axes: tuple[int, ...], element: ElementType, start: Array | None
+) -> Array:
     """``values`` joined over ``axes`` in ``element``, from ``start`` (None: from the first value)."""
     ufunc = UFUNCS[combiner]
     work = work_type(element)

@@ -69,7 +69,7 @@ def saturate(values: Array, element: ElementType, source: ElementType) -> Array:
     if element is BOOL or source is BOOL:
         return convert(values, element)
     if element.is_float:
-        limit = float(ml_dtypes.finfo(element.dtype).max)
+        limit = float(ml_dtypes.finfo(element.dtype).max)  # type: ignore[no-untyped-call]
         exact = source.is_integer or _LONG in (source.bits, element.bits)
         wide = values.astype(np.float64 if exact else np.float32)
         return convert(np.clip(wide, -limit, limit), element)
@@ -78,11 +78,11 @@ def saturate(values: Array, element: ElementType, source: ElementType) -> Array:
         own_low, own_high = integer_range(source)
         wide = values.astype(storage_int(source))
         return convert(np.clip(wide, max(low, own_low), min(high, own_high)), element)
-    wide = np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
-    top = wide >= float(high)
-    inside = np.where(top | (wide <= float(low)), 0.0, wide)
+    real = np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
+    top, bottom = real >= float(high), real <= float(low)
+    inside = np.where(top | bottom, 0.0, real)
     work = np.dtype(np.uint64 if element.kind is Kind.UNSIGNED else np.int64)
-    clipped = np.where(top, work.type(high), np.where(wide <= float(low), work.type(low), inside.astype(work)))
+    clipped = np.where(top, work.type(high), np.where(bottom, work.type(low), inside.astype(work)))
     return convert(clipped, element)
 
 
@@ -119,4 +119,4 @@ def pack(values: Array, element: ElementType) -> Array:
     padded = np.zeros((*values.shape[:-1], -(-count // per_byte) * per_byte), np.uint8)
     padded[..., :count] = codes
     fields = padded.reshape((*values.shape[:-1], -1, per_byte)) << (np.arange(per_byte, dtype=np.uint8) * element.bits)
-    return np.bitwise_or.reduce(fields, axis=-1).astype(np.uint8)
+    return np.asarray(np.bitwise_or.reduce(fields, axis=-1)).astype(np.uint8)

@@ -151,8 +151,10 @@ class Costs:
         if not lookups:
             return distinct_bytes(region, instruction.extents)
         sizes, strides, size = in_bytes(region, instruction.extents)
-        varies = [stride != 0 or any(index < len(look.index.strides) and look.index.strides[index] for look in lookups)
-                  for index, stride in enumerate(strides)]
+        varies = [
+            stride != 0 or any(index < len(look.index.strides) and look.index.strides[index] for look in lookups)
+            for index, stride in enumerate(strides)
+        ]
         return size * math.prod(extent for extent, moving in zip(sizes, varies, strict=True) if moving)
 
     def matmul(self, instruction: Matmul, who: str) -> Charge:

@@ -9,9 +9,9 @@ from compiler.errors import InvalidInput, InvalidProgram
 from compiler.ir import BF16, F16, F32, I8, I32, U8, UNKNOWN_LOCATION, tensor
 from compiler.program import verify_program
 from compiler.program.executable import Buffer, Kernel, Program, Role
+from compiler.program.handmade_test import DRAM, SRAM, dense, executable, matmul_program, without_waits
 from compiler.program.instructions import Address, Matmul, Operand, Region, Repeat, Transfer, Wait
 from compiler.simulator import Machine, SimulationOptions, execute
-from compiler.simulator.handmade_test import DRAM, SRAM, dense, executable, matmul_program, without_waits
 from compiler.simulator.memory import poisoned
 from compiler.targets import load_target
 
@@ -170,8 +170,12 @@ def whole(name, address, array_type, role):
 def single(matmul, a, b, out_type):
     """Load a and b whole, run ``matmul`` on SRAM addresses 0 and 64k, store from 128k."""
     types = tensor(F32, a.shape), tensor(F32, b.shape), out_type
-    buffers = tuple(whole(name, place, type_, role) for name, place, type_, role in zip(
-        "abc", (0, 1 << 20, 1 << 21), types, (Role.INPUT, Role.INPUT, Role.OUTPUT), strict=True))
+    buffers = tuple(
+        whole(name, place, type_, role)
+        for name, place, type_, role in zip(
+            "abc", (0, 1 << 20, 1 << 21), types, (Role.INPUT, Role.INPUT, Role.OUTPUT), strict=True
+        )
+    )
     steps = []
     for index, (place, type_) in enumerate(zip((0, 1 << 16), types, strict=False)):
         sizes = type_.shape
@@ -224,7 +228,9 @@ def test_accumulating_over_k_adds_to_what_is_there(element):
     load_a, multiply, store = loop.body
     halves = []
     for half in range(2):
-        left = replace(multiply.a, address=Address(multiply.a.address.base + half * 32 * size, (), multiply.a.address.rotations))
+        left = replace(
+            multiply.a, address=Address(multiply.a.address.base + half * 32 * size, (), multiply.a.address.rotations)
+        )
         right = replace(multiply.b, address=Address(multiply.b.address.base + half * 32 * 20 * size))
         wait = (Wait(0), Wait(1), Wait(3, 1))
         halves.append(replace(multiply, id=4 + half, k=(32,), a=left, b=right, accumulate=half > 0, waits=wait))

@@ -97,8 +97,12 @@ def predicate(ufunc: np.ufunc) -> ScalarFunction:
     """A comparison or test of the operands in their own type."""
 
     def compute(operands: Sequence[Array], element: ElementType) -> Array:
-        values = [operand.astype(storage_int(kind)) if (kind := element_of(operand.dtype)).bits < 8 and kind.is_integer
-                  else operand for operand in operands]
+        values = [
+            operand.astype(storage_int(kind))
+            if (kind := element_of(operand.dtype)).bits < 8 and kind.is_integer
+            else operand
+            for operand in operands
+        ]
         return convert(np.asarray(ufunc(*values)), element)
 
     return ScalarFunction(compute)
@@ -174,7 +178,9 @@ def _shift(left: bool) -> Callable[[Array, Array], Array]:
         inside = (b >= 0) & (b < bits)
         amount = np.where(inside, b, 0).astype(a.dtype)
         shifted = np.left_shift(a, amount) if left else np.right_shift(a, amount)
-        beyond = np.zeros_like(a) if left or a.dtype.kind == "u" else np.where(a < 0, -np.ones_like(a), np.zeros_like(a))
+        beyond = (
+            np.zeros_like(a) if left or a.dtype.kind == "u" else np.where(a < 0, -np.ones_like(a), np.zeros_like(a))
+        )
         return np.where(inside, shifted, beyond)
 
     return shift

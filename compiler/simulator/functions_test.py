@@ -12,7 +12,8 @@ from compiler.simulator.convert import convert, pack, saturate, unpack
 from compiler.simulator.functions import FUNCTIONS
 
 FLOATS = np.array(
-    [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 3.7, -3.7, 1e-3, 88.0, -88.0, 1e-40, 1e30, np.inf, -np.inf, np.nan], np.float32
+    [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 3.7, -3.7, 1e-3, 88.0, -88.0, 1e-40, 1e30, np.inf, -np.inf, np.nan],
+    np.float32,
 )
 
 EXACT = {
@@ -47,11 +48,15 @@ def test_unary_functions_are_rounded_once(name, element):
             continue
         wanted = float(np.float64(exact).astype(element.dtype))
         # Half an ulp for a result that lies so near to the middle that float32's own error decides (16-bit types).
-        step = float(np.spacing(np.abs(np.asarray(wanted, element.dtype)))) if element is not BF16 else abs(wanted) / 128
+        step = (
+            float(np.spacing(np.abs(np.asarray(wanted, element.dtype)))) if element is not BF16 else abs(wanted) / 128
+        )
         assert got == wanted or abs(got - wanted) <= (0 if element is F32 else step), (value, got, wanted)
 
 
-@pytest.mark.parametrize("name", sorted(EXACT.keys() - {"sqrt", "rsqrt", "log", "log1p", "asin", "acos", "acosh", "atanh"}))
+@pytest.mark.parametrize(
+    "name", sorted(EXACT.keys() - {"sqrt", "rsqrt", "log", "log1p", "asin", "acos", "acosh", "atanh"})
+)
 def test_special_values_do_not_raise(name):
     assert apply(name, [FLOATS], F32).shape == FLOATS.shape
     assert np.isnan(apply(name, [FLOATS], F32)[-1])

@@ -49,7 +49,9 @@ def run_region(graph: Graph, arguments: Sequence[Any]) -> list[Any]:
 def model_host(step: Host, moved: int, elements: int, target: Target) -> HostReport:
     """Cycles of the step: latency, ``moved`` bytes over the host's link, one visit of each of ``elements``."""
     host = target.host
-    cycles = host.latency_cycles + math.ceil(moved / host.bytes_per_cycle) + math.ceil(elements / host.elements_per_cycle)
+    cycles = (
+        host.latency_cycles + math.ceil(moved / host.bytes_per_cycle) + math.ceil(elements / host.elements_per_cycle)
+    )
     return HostReport(step.op.name, step.reason, str(step.op.location), cycles, moved)
 
 

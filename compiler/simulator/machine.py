@@ -64,9 +64,7 @@ class Machine:
         execution = _Execution(self, with_data=inputs is not None)
         outputs = execution.run(inputs)
         programs = tuple((self.report(program), times) for program, times in execution.runs.values())
-        return SimulationReport(
-            self.target, outputs if inputs is not None else None, programs, tuple(execution.host)
-        )
+        return SimulationReport(self.target, outputs if inputs is not None else None, programs, tuple(execution.host))
 
     def clock(self, program: Program) -> Clock:
         """The program prepared for timing."""
@@ -194,7 +192,9 @@ class _Execution:
             condition, carried, rows = self._iterate(step, iteration, condition, carried)
             for column, row in zip(scanned, rows, strict=True):
                 column.append(row)
-        stacked = [self._stack(column, slot) for column, slot in zip(scanned, step.results[len(carried) :], strict=True)]
+        stacked = [
+            self._stack(column, slot) for column, slot in zip(scanned, step.results[len(carried) :], strict=True)
+        ]
         self.values.update(zip(step.results, (*carried, *stacked), strict=True))
 
     def _iterations(self, limit: Any, step: Loop) -> Iterator[int]:  # noqa: ANN401 - an array or a number
@@ -215,7 +215,9 @@ class _Execution:
             raise TimingNeedsData(name, str(step.location))
         return _truth(condition)
 
-    def _iterate(self, step: Loop, iteration: int, condition: Any, carried: list[Any]) -> tuple[Any, list[Any], list[Any]]:  # noqa: ANN401
+    def _iterate(
+        self, step: Loop, iteration: int, condition: Any, carried: list[Any]
+    ) -> tuple[Any, list[Any], list[Any]]:  # noqa: ANN401
         truth = condition if condition is UNKNOWN else np.asarray(_truth(condition))
         outputs = self.block(step.body, [np.asarray(iteration, np.int64), truth, *carried])
         return outputs[0], outputs[1 : 1 + len(carried)], outputs[1 + len(carried) :]

@@ -46,7 +46,9 @@ def from_bytes(memory: Array, type_: TensorType) -> Array:
     shape = type_.shape
     if type_.element.bits < 8:
         count = shape[-1] if shape else 1
-        packed = memory[: type_.nbytes].reshape((*shape[:-1], -1)) if type_.size else np.zeros((*shape[:-1], 0), np.uint8)
+        packed = (
+            memory[: type_.nbytes].reshape((*shape[:-1], -1)) if type_.size else np.zeros((*shape[:-1], 0), np.uint8)
+        )
         return unpack(packed, count, type_.element).reshape(shape)
     return memory[: type_.nbytes].view(type_.element.dtype).reshape(shape)
 

@@ -222,9 +222,7 @@ class SimulationReport:
     @property
     def energy_by_component(self) -> dict[str, float]:
         """Picojoules by component; the host's are not modelled."""
-        return {
-            name: math.fsum(report.energy[name] * times for report, times in self.programs) for name in COMPONENTS
-        }
+        return {name: math.fsum(report.energy[name] * times for report, times in self.programs) for name in COMPONENTS}
 
     @property
     def energy_by_operator(self) -> dict[str, float]:

@@ -42,7 +42,8 @@ _OUT: Final = ENGINES.index(Engine.DMA_OUT)
 
 class Instance(NamedTuple):
     """One execution: which instruction (``item``, its place in the program), its how-manieth, when, and its place in
-    program order among all instances."""
+    program order among all instances.
+    """
 
     item: int
     k: int

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from compiler.ir import BF16, F32, I8, I32
 from compiler.program.addresses import placed
+from compiler.program.handmade_test import executable, matmul_program, one_matmul
 from compiler.program.instructions import Engine
+from compiler.program.random_programs_test import programs
 from compiler.simulator import Costs, Machine, SimulationOptions, matmul_cycles
-from compiler.simulator.handmade_test import executable, matmul_program, one_matmul
-from compiler.simulator.random_programs_test import programs
 from compiler.simulator.timing import Clock
 from compiler.targets import load_target
 
@@ -53,6 +53,7 @@ def test_a_whole_program_with_free_transfers_takes_the_closed_form_plus_one(data
 
 def resnet18():
     """The 21 layers as SCALE-Sim's topology file has them: no padding, partial windows counted."""
+
     def conv(size, kernel, channels, filters, stride):
         out = math.ceil((size - kernel + stride) / stride)
         layers.append((out * out, filters, kernel * kernel * channels))

@@ -46,7 +46,9 @@ class GatherUnit(Unit):
     def __init__(self, transfer: Transfer, counts: tuple[int, ...], layout: Layout, who: str) -> None:
         self.source = _side(transfer, counts, layout, who, writes=False)
         self.destination = _side(transfer, counts, layout, who, writes=True)
-        indices = [view for side in (self.source, self.destination) if isinstance(side, Scattered) for _, view in side.lookups]
+        indices = [
+            view for side in (self.source, self.destination) if isinstance(side, Scattered) for _, view in side.lookups
+        ]
         super().__init__([self.source, *indices], [self.destination])
 
     def perform(self, memories: Memories, k: int) -> None:

@@ -29,7 +29,18 @@ if TYPE_CHECKING:
 class VectorUnit(Unit):
     """One vector instruction, compiled."""
 
-    __slots__ = ("body", "direct", "each_point", "initial", "inputs", "instruction", "lead", "origins", "out", "previous")
+    __slots__ = (
+        "body",
+        "direct",
+        "each_point",
+        "initial",
+        "inputs",
+        "instruction",
+        "lead",
+        "origins",
+        "out",
+        "previous",
+    )
 
     def __init__(self, vector: Vector, counts: tuple[int, ...], layout: Layout, who: str) -> None:
         self.instruction = vector
@@ -47,9 +58,7 @@ class VectorUnit(Unit):
         self.previous = self._before(counts, layout, who)
         element = self.out.element
         #: Whether every point is joined where it is scattered to, not over the reduced loops before.
-        self.each_point = isinstance(self.out, Scattered) and (
-            not vector.reduced or len(self.out.extents) > self.lead
-        )
+        self.each_point = isinstance(self.out, Scattered) and (not vector.reduced or len(self.out.extents) > self.lead)
         self.direct = None
         if vector.combiner is None and isinstance(self.out, View) and not self.out.packed:
             self.direct = self.body.direct(element)
@@ -147,7 +156,12 @@ class VectorUnit(Unit):
 def vector_unit(vector: Vector, counts: tuple[int, ...], layout: Layout, who: str) -> Unit:
     """The instruction compiled; one that only moves elements is a copy. Raises InvalidProgram."""
     body = vector.body
-    if isinstance(body, Arg) and vector.combiner is None and not vector.out.lookups and 0 <= body.index < len(vector.inputs):
+    if (
+        isinstance(body, Arg)
+        and vector.combiner is None
+        and not vector.out.lookups
+        and 0 <= body.index < len(vector.inputs)
+    ):
         operand = vector.inputs[body.index]
         if not operand.lookups and operand.region.element is vector.out.region.element is body.element:
             return CopyUnit(operand.region, vector.out.region, (vector.extents, counts), layout, who)

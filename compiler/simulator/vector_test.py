@@ -8,9 +8,9 @@ from compiler.errors import EvaluationError
 from compiler.ir import BF16, BOOL, F16, F32, I4, I8, I32, I64, tensor
 from compiler.ops.work import Apply, Arg, Combiner, Literal, OutOfRange, Position
 from compiler.program import verify_program
+from compiler.program.handmade_test import SRAM, executable, vector_program
 from compiler.program.instructions import Address, Lookup, Operand, Region
 from compiler.simulator import execute
-from compiler.simulator.handmade_test import SRAM, executable, vector_program
 from compiler.targets import load_target
 
 
@@ -80,14 +80,25 @@ REDUCTIONS = [
 @pytest.mark.parametrize(("combiner", "initial", "meaning"), REDUCTIONS, ids=lambda value: str(value))
 def test_reductions_join_the_last_loops(combiner, initial, meaning):
     x = draw(3, 4, 5)
-    found = run([(x, (80, 20, 4))], (3, 4, 5), Arg(0, F32), tensor(F32, (3,)), (4,), reduced=2, combiner=combiner, initial=initial)
+    found = run(
+        [(x, (80, 20, 4))],
+        (3, 4, 5),
+        Arg(0, F32),
+        tensor(F32, (3,)),
+        (4,),
+        reduced=2,
+        combiner=combiner,
+        initial=initial,
+    )
     np.testing.assert_allclose(found, meaning.reduce(x.astype(np.float64), axis=(1, 2)), rtol=1e-5)
 
 
 def test_a_reduction_without_initial_continues_from_what_is_there():
     x, before = draw(3, 4), draw(3)
     # The result starts where 'before' was loaded: the combiner reads it there.
-    found = run([(x, (16, 4))], (3, 4), Arg(0, F32), tensor(F32, (3,)), (4,), before=before, reduced=1, combiner=Combiner.ADD)
+    found = run(
+        [(x, (16, 4))], (3, 4), Arg(0, F32), tensor(F32, (3,)), (4,), before=before, reduced=1, combiner=Combiner.ADD
+    )
     np.testing.assert_allclose(found, before + x.sum(1), rtol=1e-5)
 
 
@@ -100,7 +111,9 @@ def test_float16_sums_in_float32_where_told():
 
 def test_max_keeps_nan_and_bool_and_reduces():
     x = np.array([[1, np.nan, 2], [3, 1, 2]], np.float32)
-    found = run([(x, (12, 4))], (2, 3), Arg(0, F32), tensor(F32, (2,)), (4,), reduced=1, combiner=Combiner.MAX, initial=-np.inf)
+    found = run(
+        [(x, (12, 4))], (2, 3), Arg(0, F32), tensor(F32, (2,)), (4,), reduced=1, combiner=Combiner.MAX, initial=-np.inf
+    )
     assert np.isnan(found[0])
     assert found[1] == 3
     flags = np.array([[True, True], [True, False]])
@@ -146,7 +159,9 @@ def test_a_scan_without_initial_continues_from_the_element_before():
 
 def test_a_lookup_gathers_rows_and_wraps_negative_indices():
     table, index = draw(7, 4), np.array([3, -1, 0], np.int64)
-    data = lambda place: Operand(Region(SRAM, Address(place - 64), F32, (0, 4)), (lookup(place - 64 + 128, I64, (8, 0), 16, 7),))  # noqa: E731, E501
+    data = lambda place: Operand(
+        Region(SRAM, Address(place - 64), F32, (0, 4)), (lookup(place - 64 + 128, I64, (8, 0), 16, 7),)
+    )  # noqa: E731, E501
     place_of_index = (index, (8, 0))
     program_inputs = [(table, lambda place: Operand(
         Region(SRAM, Address(place), F32, (0, 4)), (lookup(place + 128, I64, (8, 0), 16, 7),)
@@ -163,7 +178,9 @@ def test_indices_out_of_range_follow_the_rule(rule):
         Region(SRAM, Address(place), F32, (0,)), (lookup(place + 64, I32, (4,), 4, 3, rule),), fill=9.5
     )), (index, (4,))]  # fmt: skip
     if rule is OutOfRange.WRAP:
-        with pytest.raises(EvaluationError, match=r"vector 2 of program 'by-hand': index 5 is out of range; expected -3\.\.2"):
+        with pytest.raises(
+            EvaluationError, match=r"vector 2 of program 'by-hand': index 5 is out of range; expected -3\.\.2"
+        ):
             run(inputs, (4,), Arg(0, F32), tensor(F32, (4,)), (4,))
         return
     found = run(inputs, (4,), Arg(0, F32), tensor(F32, (4,)), (4,))
@@ -176,7 +193,9 @@ def test_indices_out_of_range_follow_the_rule(rule):
 def test_scatter_joins_duplicates_as_torch_does_and_the_last_wins_without_a_combiner(combiner, reduce):
     x, index, before = draw(6), np.array([0, 2, 2, 4, 0, 2], np.int64), draw(5, 1).ravel()
     scatter = lambda place: Operand(Region(SRAM, Address(place), F32, (0,)), (lookup(64, I64, (8,), 4, 5),))  # noqa: E731
-    found = run([(x, (4,)), (index, (8,))], (6,), Arg(0, F32), tensor(F32, (5,)), scatter, before=before, combiner=combiner)
+    found = run(
+        [(x, (4,)), (index, (8,))], (6,), Arg(0, F32), tensor(F32, (5,)), scatter, before=before, combiner=combiner
+    )
     if combiner is None:
         expected = before.copy()
         for place, value in zip(index, x, strict=True):

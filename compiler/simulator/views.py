@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from compiler.errors import EvaluationError, InvalidProgram
 from compiler.ops.work import OutOfRange
-from compiler.program.addresses import all_values, address_bounds, in_bytes, reach
+from compiler.program.addresses import address_bounds, all_values, in_bytes, reach
 from compiler.simulator.convert import pack, unpack
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from compiler.program.instructions import Lookup, Operand, Region
     from compiler.simulator.memory import Layout, Memories
 
-_RAW = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
+_RAW: Final[dict[int, np.dtype[Any]]] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
 
 
 class View:
@@ -86,7 +86,7 @@ class View:
 class Scattered:
     """An operand whose address has data-dependent terms: every point's address is computed."""
 
-    __slots__ = ("element", "extents", "fill", "grid", "lookups", "segment", "size", "starts", "whole", "who")
+    __slots__ = ("element", "extents", "fill", "grid", "lookups", "segment", "size", "starts", "who", "whole")
 
     def __init__(
         self,
@@ -139,7 +139,11 @@ class Scattered:
     def read(self, memories: Memories, k: int) -> Array:
         """The elements of all points (shape: the extents, with 1 where they do not vary), ``fill`` where dropped."""
         addresses, kept = self.places(memories, k)
-        values = self.flat(memories)[self.slots(addresses)] if self._aligned(addresses) else self._bytewise(memories, addresses)
+        values = (
+            self.flat(memories)[self.slots(addresses)]
+            if self._aligned(addresses)
+            else self._bytewise(memories, addresses)
+        )
         if kept is None:
             return np.asarray(values)
         values = np.array(np.broadcast_to(values, np.broadcast_shapes(values.shape, kept.shape)))
@@ -204,9 +208,10 @@ def _drop(index: Array, extent: int, who: str) -> tuple[Array, Array | None]:  #
 _RULES = {OutOfRange.WRAP: _wrap, OutOfRange.CLAMP: _clamp, OutOfRange.DROP: _drop}
 
 
-def readable(operand: Operand, extents: Sequence[int], counts: Sequence[int], layout: Layout, who: str) -> View | Scattered:
+def readable(
+    operand: Operand, extents: Sequence[int], counts: Sequence[int], layout: Layout, who: str
+) -> View | Scattered:
     """The operand compiled for reading; constant loops broadcast."""
     if operand.lookups:
         return Scattered(operand, extents, counts, layout, who)
     return View(operand.region, extents, counts, layout, who, thin=True)
-

@@ -197,7 +197,9 @@ class Target(Part):
         for product in self.matrix.products:
             if product.accumulator not in allowed:
                 name = product.accumulator.dtype.name
-                msg = f"the vector unit lacks {name}, an accumulator of the matrix array; expected it in vector.internal"
+                msg = (
+                    f"the vector unit lacks {name}, an accumulator of the matrix array; expected it in vector.internal"
+                )
                 raise ValueError(msg)
             if product.a.dtype.name not in self.energy.mac:
                 msg = f"energy.mac lacks {product.a.dtype.name}; expected a figure for each factor of a product"

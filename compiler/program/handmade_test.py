@@ -37,9 +37,7 @@ def aligned(count, alignment=64):
     return -(-count // alignment) * alignment
 
 
-def matmul_program(
-    m, n, k, tile, element=F32, accumulator=F32, target="reference-npu", *, weights=None, waits=True
-):
+def matmul_program(m, n, k, tile, element=F32, accumulator=F32, target="reference-npu", *, weights=None, waits=True):
     """c = a @ b with b resident, rows of a and c in tiles of ``tile`` through double buffers, one repeat."""
     assert m % tile == 0
     size, wide = element.bits // 8, accumulator.bits // 8

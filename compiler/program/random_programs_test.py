@@ -27,7 +27,9 @@ SIZES = st.integers(1, 70)
 def addresses(draw, depth):
     levels = st.integers(0, depth - 1) if depth else st.nothing()
     terms = draw(st.lists(st.tuples(levels, st.integers(-64, 4096)), max_size=depth and 2))
-    rotations = draw(st.lists(st.builds(Rotation, levels, st.integers(1, 3), st.integers(0, 4096)), max_size=depth and 1))
+    rotations = draw(
+        st.lists(st.builds(Rotation, levels, st.integers(1, 3), st.integers(0, 4096)), max_size=depth and 1)
+    )
     return Address(draw(st.integers(0, 1 << 20)), tuple(terms), tuple(rotations))
 
 
@@ -49,9 +51,13 @@ def operand(draw, memory, element, rank, depth):
 
 @st.composite
 def bodies(draw, inputs, rank):
-    leaves = [Arg(index, F32) for index in range(inputs)] + [Literal(draw(st.sampled_from([0, 1.5, -0.0, float("-inf")])), F32)]
+    leaves = [Arg(index, F32) for index in range(inputs)] + [
+        Literal(draw(st.sampled_from([0, 1.5, -0.0, float("-inf")])), F32)
+    ]
     if rank:
-        leaves.append(Position(draw(st.integers(0, rank - 1)), F32, draw(st.sampled_from([1, 2.5])), draw(st.integers(-3, 3))))
+        leaves.append(
+            Position(draw(st.integers(0, rank - 1)), F32, draw(st.sampled_from([1, 2.5])), draw(st.integers(-3, 3)))
+        )
     nodes = list(leaves)
     for _ in range(draw(st.integers(0, 5))):
         pick = st.sampled_from(nodes)
@@ -75,7 +81,9 @@ def instructions(draw, number, ids, depth, kernels):
         groups = [tuple(draw(st.lists(SIZES, min_size=low, max_size=2))) for low in (0, 1, 1, 1)]
         batch, m, n, k = map(len, groups)
         ranks = batch + m + k, batch + k + n, batch + m + n
-        regions = [region(draw, Memory.SRAM, element, rank, depth) for element, rank in zip((a, b, out), ranks, strict=True)]
+        regions = [
+            region(draw, Memory.SRAM, element, rank, depth) for element, rank in zip((a, b, out), ranks, strict=True)
+        ]
         return Matmul(number, kernel, *groups, *regions, draw(st.booleans()), waits)
     extents = tuple(draw(st.lists(SIZES, min_size=1, max_size=3)))
     inputs = tuple(operand(draw, Memory.SRAM, F32, len(extents), depth) for _ in range(draw(st.integers(0, 2))))
