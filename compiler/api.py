@@ -118,7 +118,7 @@ def compile(
     with clock.stage("import"):
         loaded = load_target(target)
         try:
-            graph = _import(model, {})
+            graph = _import(model)
         except ValueNeeded as error:
             assert not isinstance(model, Graph)
             return _DeferredModel(model, error, loaded, options or Options(), clock.ms)
@@ -127,12 +127,16 @@ def compile(
     return CompiledModel(graph, loaded, options or Options(), clock.ms)
 
 
-def _import(model: str | Path | onnx.ModelProto | Graph, known: Mapping[str, Array]) -> Graph:
+def _import(
+    model: str | Path | onnx.ModelProto | Graph,
+    known: Mapping[str, Array] | None = None,
+    types: Mapping[str, Type] | None = None,
+) -> Graph:
     if isinstance(model, Graph):
         return model
     from compiler.frontends.onnx import import_model
 
-    return import_model(model, known=known)
+    return import_model(model, known=known, types=types)
 
 
 class CompiledModel:
@@ -262,9 +266,9 @@ class CompiledModel:
 
 
 class _DeferredModel(CompiledModel):
-    """A model in which the values of inputs decide what is computed, such as the axes of a reduction.
+    """A model in which values or sizes of inputs decide what is computed, such as the axes of a reduction.
 
-    It is imported at the first run with such values, and kept for the last ones. Costs alone need inputs too.
+    It is imported at the first run with such inputs, and kept for the last ones. Costs alone need inputs too.
     """
 
     def __init__(
@@ -302,24 +306,24 @@ class _DeferredModel(CompiledModel):
 
     def _with_values(self, inputs: Sequence[Any] | Mapping[str, Any]) -> CompiledModel:
         given = dict(zip(self.input_names, self._ordered(inputs), strict=True))
+        types = {value.name: _bound(value, given[value.name]) for value in self.graph.inputs}
         clock = _Clock(dict(self._import_ms))
         known: dict[str, Array] = {}
-        missing = self._missing
+        key: tuple[Any, ...] = ()
+        graph: Graph | None = None
         with clock.stage("import"):
-            while True:
-                if missing.value not in given or missing.value in known:
-                    raise missing
-                known[missing.value] = np.asarray(given[missing.value])
-                key = tuple((name, array.dtype.str, array.shape, array.tobytes()) for name, array in known.items())
+            while graph is None:
+                values = ((name, array.dtype.str, array.shape, array.tobytes()) for name, array in known.items())
+                key = (*types.values(), *values)
                 if key in self._read:
                     self._read.move_to_end(key)
                     return self._read[key]
                 try:
-                    graph = _import(self._model, known)
-                except ValueNeeded as error:
-                    missing = error
-                    continue
-                break
+                    graph = _import(self._model, known, types)
+                except ValueNeeded as missing:
+                    if missing.value not in given or missing.value in known:
+                        raise
+                    known[missing.value] = np.asarray(given[missing.value])
         with clock.stage("verify"):
             verify(graph)
         self._read[key] = CompiledModel(graph, self.target, self.options, clock.ms)

@@ -99,7 +99,8 @@ class TimingNeedsData(OpatlasError):
 class ValueNeeded(UnsupportedOperator):
     """A form of an operator that only data decides, such as the axes of a reduction that are computed while it runs.
 
-    ``value`` names the model's value; the model can be read where that value is given.
+    ``value`` names the model's value; the model can be read where that value is given. Without a name it is a size of
+    the model's inputs that decides.
     """
 
     def __init__(
