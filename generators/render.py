@@ -357,6 +357,13 @@ def _attribute_code(attribute: Attribute, value: Any, case: Case) -> str:  # noq
     if attribute.kind == "TENSOR":
         listed = list(value) if isinstance(value, tuple) else [value]
         return f'numpy_helper.from_array(np.array({listed!r}, {numpy_source(case.dtype)}), "{attribute.name}")'
+    if attribute.kind == "SPARSE_TENSOR":
+        count, element = len(value), numpy_source(case.dtype)
+        values = f'numpy_helper.from_array(np.array({list(value)!r}, {element}), "{attribute.name}")'
+        places = f'numpy_helper.from_array(np.arange(0, {2 * count}, 2), "{attribute.name}_indices")'
+        return f"helper.make_sparse_tensor({values}, {places}, [{2 * count}])"
+    if attribute.kind == "TYPE_PROTO":
+        return f"helper.make_tensor_type_proto(TensorProto.{proto_name(case.dtype)}, None)"
     if attribute.kind == "INT" and isinstance(value, str):
         return f"TensorProto.{proto_name(value)}"
     if attribute.kind == "FLOAT":
