@@ -217,7 +217,8 @@ def _cost(data: Mapping[str, Any]) -> Table:
     table.add_row("time", with_prefix(data["seconds"], "s"))
     table.add_row("DRAM traffic, bytes", bytes_text(data["traffic_bytes"]) + ratio)
     table.add_row("peak SRAM, bytes", bytes_text(data["peak_sram_bytes"]))
-    table.add_row("operators", f"{data['operators_before']} imported, {data['operators_after']} compiled")
+    if data["operators_before"]:  # a program file does not say
+        table.add_row("operators", f"{data['operators_before']} imported, {data['operators_after']} compiled")
     for engine, share in data["utilization"].items():
         table.add_row(f"{engine} busy", f"{100 * share:.1f} %")
     return table
