@@ -2,6 +2,7 @@
 
 from compiler.frontends.onnx.converters import (
     activation,
+    attention,
     contraction,
     control,
     convert,
@@ -17,10 +18,12 @@ from compiler.frontends.onnx.converters import (
     recurrent,
     reduce,
     resize,
+    sampling,
 )
 
 __all__ = [
     "activation",
+    "attention",
     "contraction",
     "control",
     "convert",
@@ -36,4 +39,5 @@ __all__ = [
     "recurrent",
     "reduce",
     "resize",
+    "sampling",
 ]
