@@ -157,9 +157,13 @@ def summarize(
     bad_lines: Iterable[BadLine] = (),
     duplicates: int = 0,
 ) -> Summary:
-    """Return the figures of `records`, measured against `denominator`: all cells that a framework defines."""
+    """Return the figures of `records`, measured against `denominator`: all cells that a framework defines.
+
+    Cases outside it (whole models, operators of one's own) count as cases, but not in what was reached of it.
+    """
     found = tuple(records)
-    matrix = build_matrix(found, denominator)
+    everything = frozenset(denominator)
+    cells = [cell for key, cell in build_matrix(found, everything).items() if key in everything or not everything]
     with Database(found) as database:
         return Summary(
             runs=_names(database, "run"),
@@ -170,9 +174,9 @@ def summarize(
             outcomes=_in_order(Outcome, database.counts("SELECT outcome, count(*) FROM records GROUP BY 1")),
             placements=_in_order(Placement, database.counts(_PLACEMENTS)),
             broken_at=_in_order(Stage, database.counts("SELECT stage, count(*) FROM broken GROUP BY 1")),
-            operators=_reach(matrix.values(), 3),
-            pairs=_reach(matrix.values(), 4),
-            cells=_reach(matrix.values(), 5),
+            operators=_reach(cells, 3),
+            pairs=_reach(cells, 4),
+            cells=_reach(cells, 5),
             reasons=[Reason(**_named(Reason, row)) for row in database.rows(_REASONS)],
             host_reasons=[HostReason(**_named(HostReason, row)) for row in database.rows(_HOST_REASONS)],
             disagreements=[Disagreement(**_named(Disagreement, row)) for row in database.rows(_DISAGREEMENTS)],

@@ -56,6 +56,13 @@ def test_the_denominator_counts_what_was_never_tried():
     assert summary.cells == Reach(passed=1, tried=1, total=4)
 
 
+def test_a_whole_model_is_a_case_but_no_operator_that_exists():
+    cells = [CellKey("onnx", "ai.onnx", "Add", 14, "float32")]
+    summary = summarize([record("a"), record("m", operator="resnet50", since_version=0)], cells)
+    assert summary.cases == 2
+    assert summary.operators == Reach(passed=1, tried=1, total=1)
+
+
 def test_a_ruled_disagreement_of_references_is_listed_although_the_case_passed():
     ruled = record("r", oracles={"onnxruntime": "agrees", "reference": "differs"}, ruling="Slice-13: ends are clamped")
     [entry] = summarize([ruled]).disagreements
