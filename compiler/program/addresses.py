@@ -191,7 +191,11 @@ def _of_vector(instruction: Vector) -> tuple[Touch, ...]:
     return (*found, *out)
 
 
-_TOUCHES: Final[dict[type, Callable[[Any], tuple[Touch, ...]]]] = {Transfer: _of_transfer, Matmul: _of_matmul, Vector: _of_vector}
+_TOUCHES: Final[dict[type, Callable[[Any], tuple[Touch, ...]]]] = {
+    Transfer: _of_transfer,
+    Matmul: _of_matmul,
+    Vector: _of_vector,
+}
 
 
 def describe(instruction: Instruction, program: str = "") -> str:

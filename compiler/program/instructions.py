@@ -57,9 +57,9 @@ class Address:
 class Region:
     """Elements in a memory: one at address + sum of index * stride for every point of an iteration space.
 
-    ``strides`` are bytes a loop of that space (0: the same element again; overlapping strides: windows). Extents are the
-    instruction's. For sub-byte elements the innermost loop walks packed elements and its stride is given in elements
-    packed (stride 1 and a start on a byte).
+    ``strides`` are bytes a loop of that space (0: the same element again; overlapping strides: windows). Extents are
+    the instruction's. For sub-byte elements the innermost loop walks packed elements and its stride is given in
+    elements packed (stride 1 and a start on a byte).
     """
 
     memory: Memory
@@ -70,8 +70,10 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A data-dependent term of an address: ``stride`` bytes times the index read from ``index`` (a region over the same
-    iteration space), which must lie in 0..extent-1 after ``rule`` is applied.
+    """A data-dependent term of an address: ``stride`` bytes times an index.
+
+    The index is read from ``index``, a region over the same iteration space (for a result: over the loops that its
+    strides cover), and must lie in 0..extent-1 after ``rule`` is applied.
     """
 
     index: Region
@@ -91,8 +93,10 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Start only after an instruction's instance has ended: the latest instance of ``on`` that precedes this one in
-    program order, or ``lag`` instances before that. No such instance: no wait.
+    """Start only after an instance of instruction ``on`` has ended.
+
+    It is the latest one that precedes this instance in program order, or the one ``lag`` instances before that. Where
+    there is no such instance there is no wait.
     """
 
     on: int
@@ -148,7 +152,7 @@ class Matmul:
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """One element of ``out`` for each point of the leading loops; the last ``reduced`` loops are joined by ``combiner``.
+    """One element of ``out`` for each point of the leading loops; ``combiner`` joins the last ``reduced`` loops.
 
     ``body`` sees input i as Arg(i) and loop l's index, plus ``origin[l]``, as Position(l). With ``initial`` None a
     combiner continues from what ``out`` holds. ``scan`` makes the (one) reduced loop a running combination: then

@@ -79,11 +79,10 @@ def read_program(statements: Sequence[ast.stmt], data: Mapping[str, Array]) -> P
 
 
 def _choice(enum: type[Choice], node: ast.AST) -> Choice:
-    text = string(node)
-    for member in enum:
-        if member.value == text:
-            return member
-    fail(node, f"one of {', '.join(str(member.value) for member in enum)}")
+    found = {str(member.value): member for member in enum}.get(string(node))
+    if found is None:
+        fail(node, f"one of {', '.join(str(member.value) for member in enum)}")
+    return found
 
 
 def read_constant(node: ast.AST, data: Mapping[str, Array]) -> Constant:

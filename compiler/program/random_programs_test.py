@@ -92,7 +92,8 @@ def instructions(draw, number, ids, depth, kernels):
     return Vector(
         number, kernel, extents, inputs, draw(bodies(len(inputs), len(extents))), out, reduced,
         draw(st.sampled_from(list(Combiner))) if reduced else None, draw(st.none() | st.sampled_from([0, 0.0, True])),
-        draw(st.none() | st.just(F32)), origin=tuple(draw(addresses(depth)) for _ in extents) if draw(st.booleans()) else (),
+        draw(st.none() | st.just(F32)),
+        origin=tuple(draw(addresses(depth)) for _ in extents) if draw(st.booleans()) else (),
         waits=waits,
     )  # fmt: skip
 

@@ -66,7 +66,7 @@ class Segments:
         return bisect_right(self._lows, address)
 
     def locate(self, memory: Memory, low: int, high: int, who: str, *, writes: bool) -> int:
-        """The segment that holds bytes low..high-1. Raises InvalidProgram where none does, or it must not be written."""
+        """The segment that holds bytes low..high-1. Raises InvalidProgram where none does or it is read-only."""
         if memory is Memory.SRAM:
             if low < 0 or high > self.program.sram_bytes:
                 msg = f"{who}: bytes {low}..{high - 1} of SRAM; expected within 0..{self.program.sram_bytes - 1}"

@@ -47,12 +47,11 @@ def verify_program(program: Program, target: Target) -> None:
 
 
 def _check_sizes(program: Program, target: Target) -> None:
-    if program.sram_bytes > target.sram.bytes:
-        msg = f"program '{program.name}': {program.sram_bytes} bytes of SRAM; target '{target.name}' has {target.sram.bytes}"
-        raise InvalidProgram(msg)
-    if program.dram_bytes > target.dram.bytes:
-        msg = f"program '{program.name}': {program.dram_bytes} bytes of DRAM; target '{target.name}' has {target.dram.bytes}"
-        raise InvalidProgram(msg)
+    sizes = (("SRAM", program.sram_bytes, target.sram.bytes), ("DRAM", program.dram_bytes, target.dram.bytes))
+    for memory, needed, there in sizes:
+        if needed > there:
+            msg = f"program '{program.name}': {needed} bytes of {memory}; target '{target.name}' has {there}"
+            raise InvalidProgram(msg)
     for buffer in program.buffers:
         end = buffer.address + buffer.type.nbytes
         if buffer.address < 0 or end > program.dram_bytes:
@@ -87,7 +86,7 @@ def _check_ids(program: Program, items: Sequence[Placed]) -> None:
         for wait in item.instruction.waits:
             if wait.on not in known or wait.lag < 0:
                 who = describe(item.instruction, program.name)
-                msg = f"{who}: waits for instruction {wait.on} with lag {wait.lag}; expected an id of the program, lag >= 0"
+                msg = f"{who}: waits for instruction {wait.on}, lag {wait.lag}; expected an id of the program, lag >= 0"
                 raise InvalidProgram(msg)
 
 
@@ -170,7 +169,8 @@ def _check_vector(step: Vector, target: Target, who: str) -> None:
         msg = f"{who}: {len(step.inputs)} inputs; target '{target.name}' takes {target.limits.inputs}"
         raise InvalidProgram(msg)
     if not 0 <= step.reduced <= len(step.extents) or (step.scan and step.reduced != 1):
-        msg = f"{who}: {step.reduced} reduced loops of {len(step.extents)}, scan {step.scan}; expected as many at most, 1 in a scan"
+        found = f"{step.reduced} reduced loops of {len(step.extents)}, scan {step.scan}"
+        msg = f"{who}: {found}; expected no more than there are, and one in a scan"
         raise InvalidProgram(msg)
     if step.reduced and step.combiner is None:
         msg = f"{who}: {step.reduced} reduced loops and no combiner"
@@ -198,7 +198,7 @@ def _check_body(step: Vector, who: str) -> None:
             stack.extend(node.operands)
         elif isinstance(node, Arg):
             if not 0 <= node.index < len(step.inputs) or node.element is not step.inputs[node.index].region.element:
-                msg = f"{who}: the body reads input {node.index} as {node.element}; expected one of the inputs and its type"
+                msg = f"{who}: the body reads input {node.index} as {node.element}; expected an input and its type"
                 raise InvalidProgram(msg)
         elif isinstance(node, Position) and not 0 <= node.iterator < len(step.extents):
             msg = f"{who}: the body uses the index of loop {node.iterator}; there are {len(step.extents)}"

@@ -100,8 +100,7 @@ class Body:
     def __call__(self, arguments: Sequence[Array], position: PositionOf, out: Array | None = None) -> Array:
         """The body's values; with ``out``, the last step writes there if its operands have the element type of it."""
         values: list[Array] = list(arguments)
-        for leaf in self._leaves:
-            values.append(_position(leaf, position) if isinstance(leaf, Position) else leaf)
+        values.extend(_position(leaf, position) if isinstance(leaf, Position) else leaf for leaf in self._leaves)
         last = len(self._steps) - 1
         for index, step in enumerate(self._steps):
             operands = [values[slot] for slot in step.operands]

@@ -225,7 +225,9 @@ FUNCTIONS: Final[dict[str, ScalarFunction]] = {
     "round": exact(np.rint, _identity), "trunc": exact(np.trunc, _identity),
     "sqrt": exact(np.sqrt, cost=Cost.DIVISION),
     "rsqrt": rounded(lambda x: 1 / np.sqrt(x), Cost.DIVISION),
-    "reciprocal": _with_integers(exact(np.reciprocal, cost=Cost.DIVISION), lambda x: _truncating_division(np.ones_like(x), x)),
+    "reciprocal": _with_integers(
+        exact(np.reciprocal, cost=Cost.DIVISION), lambda x: _truncating_division(np.ones_like(x), x)
+    ),
     "exp": rounded(np.exp), "expm1": rounded(np.expm1), "log": rounded(np.log), "log1p": rounded(np.log1p),
     "sin": rounded(np.sin), "cos": rounded(np.cos), "tan": rounded(np.tan),
     "asin": rounded(np.arcsin), "acos": rounded(np.arccos), "atan": rounded(np.arctan),
@@ -236,7 +238,7 @@ FUNCTIONS: Final[dict[str, ScalarFunction]] = {
     "div": exact(np.divide, _truncating_division, Cost.DIVISION),
     "mod": _with_integers(rounded(_mod_float, Cost.DIVISION), _modulus),
     "rem": _with_integers(rounded(np.fmod, Cost.DIVISION), _remainder),
-    "pow": _with_integers(rounded(np.power), _integer_power),
+    "pow": _with_integers(rounded(np.float_power), _integer_power),
     "max": exact(np.maximum), "min": exact(np.minimum),
     "eq": predicate(np.equal), "ne": predicate(np.not_equal), "lt": predicate(np.less), "le": predicate(np.less_equal),
     "gt": predicate(np.greater), "ge": predicate(np.greater_equal),
@@ -244,7 +246,8 @@ FUNCTIONS: Final[dict[str, ScalarFunction]] = {
     "and": _logical(np.logical_and), "or": _logical(np.logical_or), "xor": _logical(np.logical_xor),
     "not": _logical(np.logical_not),
     "bitand": _bitwise(np.bitwise_and), "bitor": _bitwise(np.bitwise_or), "bitxor": _bitwise(np.bitwise_xor),
-    "bitnot": _bitwise(np.invert), "shift_left": _bitwise(_shift(left=True)), "shift_right": _bitwise(_shift(left=False)),
+    "bitnot": _bitwise(np.invert), "shift_left": _bitwise(_shift(left=True)),
+    "shift_right": _bitwise(_shift(left=False)),
     "popcount": ScalarFunction(_popcount), "bitcast": ScalarFunction(_bitcast),
     "select": ScalarFunction(_select), "cast": ScalarFunction(_cast), "cast_saturate": ScalarFunction(_cast_saturate),
 }  # fmt: skip

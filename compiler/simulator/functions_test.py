@@ -19,7 +19,8 @@ FLOATS = np.array(
 EXACT = {
     "exp": math.exp, "expm1": math.expm1, "log": math.log, "log1p": math.log1p, "sin": math.sin, "cos": math.cos,
     "tan": math.tan, "asin": math.asin, "acos": math.acos, "atan": math.atan, "sinh": math.sinh, "cosh": math.cosh,
-    "tanh": math.tanh, "asinh": math.asinh, "acosh": math.acosh, "atanh": math.atanh, "erf": math.erf, "sqrt": math.sqrt,
+    "tanh": math.tanh, "asinh": math.asinh, "acosh": math.acosh, "atanh": math.atanh, "erf": math.erf,
+    "sqrt": math.sqrt,
     "rsqrt": lambda x: 1 / math.sqrt(x), "reciprocal": lambda x: 1 / x, "logistic": lambda x: 1 / (1 + math.exp(-x)),
     "neg": lambda x: -x, "abs": abs, "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc, "round": round,
 }  # fmt: skip

@@ -216,8 +216,12 @@ class _Execution:
         return _truth(condition)
 
     def _iterate(
-        self, step: Loop, iteration: int, condition: Any, carried: list[Any]
-    ) -> tuple[Any, list[Any], list[Any]]:  # noqa: ANN401
+        self,
+        step: Loop,
+        iteration: int,
+        condition: Any,  # noqa: ANN401 - a value or UNKNOWN
+        carried: list[Any],
+    ) -> tuple[Any, list[Any], list[Any]]:
         truth = condition if condition is UNKNOWN else np.asarray(_truth(condition))
         outputs = self.block(step.body, [np.asarray(iteration, np.int64), truth, *carried])
         return outputs[0], outputs[1 : 1 + len(carried)], outputs[1 + len(carried) :]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -69,7 +70,7 @@ def merge(shape: Sequence[int], strides: Sequence[int]) -> int | None:
     loops = [(extent, stride) for extent, stride in zip(shape, strides, strict=True) if extent != 1]
     if not loops:
         return 0
-    for (_, outer), (extent, inner) in zip(loops, loops[1:], strict=False):
+    for (_, outer), (extent, inner) in pairwise(loops):
         if outer != inner * extent:
             return None
     return loops[-1][1]
@@ -139,7 +140,7 @@ class MatmulUnit(Unit):
 
     def _product(self, memories: Memories, k: int) -> Array:
         a, b = self.a.read(memories, k), self.b.read(memories, k)
-        product = np.matmul(a[0], b[0])[None] if self.sizes[0] == 1 else np.matmul(a, b)
+        product = np.asarray(np.matmul(a[0], b[0])[None] if self.sizes[0] == 1 else np.matmul(a, b))
         if self.out.element.is_integer and product.dtype.kind == "f":
             product = product.astype(np.int64)
         return product.reshape(self.out.shape)

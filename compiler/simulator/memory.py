@@ -80,10 +80,7 @@ class Layout(Segments):
         for index, array in zip(positions, inputs, strict=True):
             buffer = self.program.buffers[index]
             data[index] = to_bytes(_checked(array, buffer), buffer.type)
-        made = [poisoned(self.program.sram_bytes)]
-        for segment in self.all[1:]:
-            made.append(self._segment_bytes(segment, data))
-        return made
+        return [poisoned(self.program.sram_bytes), *(self._segment_bytes(segment, data) for segment in self.all[1:])]
 
     def _segment_bytes(self, segment: Segment, inputs: dict[int, Array]) -> Array:
         if segment.mapped:

@@ -1,4 +1,4 @@
-"""What a simulation yields: cycles, idle time by cause, traffic, energy, roofline class; a program, then a whole run."""
+"""What a simulation yields: cycles, idle time by cause, traffic, energy, roofline class."""
 
 from __future__ import annotations
 
@@ -109,7 +109,8 @@ def report_program(clock: Clock, schedule: Schedule) -> ProgramReport:
             busy[index],
             sums[index][0],
             math.fsum(full[index]),
-            *sums[index][1:],
+            sums[index][1],
+            sums[index][2],
             dict(zip(COMPONENTS, map(math.fsum, energy[index]), strict=True)),
         )
         for index, kernel in enumerate(program.kernels)

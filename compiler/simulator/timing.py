@@ -41,8 +41,9 @@ _OUT: Final = ENGINES.index(Engine.DMA_OUT)
 
 
 class Instance(NamedTuple):
-    """One execution: which instruction (``item``, its place in the program), its how-manieth, when, and its place in
-    program order among all instances.
+    """One execution of instruction ``item`` (its place in the program), its ``k``-th, in cycles.
+
+    ``order`` is its place in program order among all instances.
     """
 
     item: int
@@ -99,7 +100,7 @@ class _Store:
 
 
 class _Loop:
-    """A repeat: ``own`` are the ids inside that anything waits for, ``outer`` those outside that the inside waits for."""
+    """A repeat. Waits refer to the ids ``own`` inside of it and, from inside, to ``outer`` ones."""
 
     __slots__ = ("body", "count", "engines", "moves", "outer", "own")
 

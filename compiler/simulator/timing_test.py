@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -128,7 +129,7 @@ def test_engines_take_their_instructions_one_after_another_and_waits_hold(progra
     clock = Clock(program, Costs(load_target("reference-npu")))
     schedule, timeline = clock.timeline()
     for queue in timeline:
-        for before, after in zip(queue, queue[1:], strict=False):
+        for before, after in pairwise(queue):
             assert before.order < after.order
             assert before.end <= after.start
     ends: dict[int, list[int]] = {}
@@ -146,7 +147,8 @@ def test_engines_take_their_instructions_one_after_another_and_waits_hold(progra
 
 @given(
     st.integers(1, 8), st.integers(1, 90), st.integers(1, 90), st.integers(1, 40),
-    st.sampled_from([(F32, F32), (BF16, F32), (I8, I32)]), st.sampled_from(["reference-npu", "systolic-16x8-ws", "systolic-5x7-is"]),
+    st.sampled_from([(F32, F32), (BF16, F32), (I8, I32)]),
+    st.sampled_from(["reference-npu", "systolic-16x8-ws", "systolic-5x7-is"]),
     st.sampled_from([0.5, 3.0, 32.0, 1000.0]),
 )  # fmt: skip
 def test_every_run_stays_between_its_bounds(tiles, n, k, tile, types, target_name, bandwidth):

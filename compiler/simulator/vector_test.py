@@ -77,7 +77,7 @@ REDUCTIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("combiner", "initial", "meaning"), REDUCTIONS, ids=lambda value: str(value))
+@pytest.mark.parametrize(("combiner", "initial", "meaning"), REDUCTIONS, ids=str)
 def test_reductions_join_the_last_loops(combiner, initial, meaning):
     x = draw(3, 4, 5)
     found = run(
@@ -159,14 +159,10 @@ def test_a_scan_without_initial_continues_from_the_element_before():
 
 def test_a_lookup_gathers_rows_and_wraps_negative_indices():
     table, index = draw(7, 4), np.array([3, -1, 0], np.int64)
-    data = lambda place: Operand(
-        Region(SRAM, Address(place - 64), F32, (0, 4)), (lookup(place - 64 + 128, I64, (8, 0), 16, 7),)
-    )  # noqa: E731, E501
     place_of_index = (index, (8, 0))
     program_inputs = [(table, lambda place: Operand(
         Region(SRAM, Address(place), F32, (0, 4)), (lookup(place + 128, I64, (8, 0), 16, 7),)
     )), place_of_index]  # fmt: skip
-    del data
     found = run(program_inputs, (3, 4), Arg(0, F32), tensor(F32, (3, 4)), (16, 4))
     assert np.array_equal(found, table[index])
 

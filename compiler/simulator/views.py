@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from compiler.program.instructions import Lookup, Operand, Region
     from compiler.simulator.memory import Layout, Memories
 
-_RAW: Final[dict[int, np.dtype[Any]]] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
+_RAW: Final[dict[int, np.dtype[Any]]] = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 
 class View:
