@@ -16,7 +16,7 @@ from compiler.ir.location import UNKNOWN_LOCATION, Location
 from compiler.ir.types import ElementType, TensorType, Type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 AttributeValue: TypeAlias = "bool | int | float | str | ElementType | Type | Constant | tuple[AttributeValue, ...]"
 Attributes: TypeAlias = "Mapping[str, AttributeValue]"
@@ -410,15 +410,22 @@ class Graph:
         for op in self.ops:
             yield from op.walk()
 
-    def constants(self) -> Iterable[Constant]:
-        """The constants in the attributes of all operations."""
+    def constants(self) -> Iterator[Constant]:
+        """The constants in the attributes of all operations, those in lists too."""
         for op in self.walk():
             for value in op.attributes.values():
-                if isinstance(value, Constant):
-                    yield value
+                yield from _constants_in(value)
 
     def __repr__(self) -> str:
         return f"<Graph {self.name}: {len(self.inputs)} inputs>"
+
+
+def _constants_in(value: AttributeValue) -> Iterator[Constant]:
+    if isinstance(value, Constant):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _constants_in(item)
 
 
 def known_value(value: Value) -> Array | None:

@@ -35,8 +35,7 @@ from compiler.ir import (
     tensor,
 )
 
-settings.register_profile("text", derandomize=True, deadline=None, max_examples=60)
-settings.load_profile("text")
+DETERMINISTIC = settings(derandomize=True, deadline=None, max_examples=60)
 
 
 class Anything(Definition):
@@ -140,6 +139,7 @@ def names(graph):
             yield from names(region)
 
 
+@DETERMINISTIC
 @given(graphs())
 def test_random_graphs_print_and_parse_back_exactly(graph):
     text = print_graph(graph)
@@ -233,6 +233,7 @@ def test_broken_text_is_refused_with_its_place(old, new, where, message):
     assert str(caught.value).startswith(where + ":")
 
 
+@DETERMINISTIC
 @given(st.integers(0, len(GOOD)), st.sampled_from(['"', "%", "(", ")", "{", "}", "<", ">", ",", ":", "x", "9", ""]))
 def test_any_damage_is_a_diagnosis_and_never_a_crash(position, inserted):
     damaged = GOOD[:position] + inserted + GOOD[position + 1 :]

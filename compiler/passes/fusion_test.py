@@ -18,8 +18,7 @@ from compiler.passes.absorb_transposes import AbsorbTransposes
 from compiler.passes.fuse_into_conv import FuseIntoConv
 from compiler.rewrite import EXACT, REASSOCIATE, RewriteCounter
 
-settings.register_profile("fusion", derandomize=True, deadline=None, max_examples=25)
-settings.load_profile("fusion")
+DETERMINISTIC = settings(derandomize=True, deadline=None, max_examples=25)
 
 FLOAT_DTYPES = (np.float32, np.float64)
 
@@ -37,6 +36,7 @@ def names(graph):
     return [op.name for op in graph.ops if op.name not in ("constant", "return")]
 
 
+@DETERMINISTIC
 @given(st.data())
 def test_batch_norm_goes_into_the_weights(data):
     random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
@@ -123,6 +123,7 @@ SPATIAL = (0, 0, 1, 2, 0, 0, 0, 1)
 SPECIAL = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1, -2, 3], np.float32)
 
 
+@DETERMINISTIC
 @given(st.data())
 def test_padding_goes_into_windows(data):
     random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
@@ -170,6 +171,7 @@ def test_padding_that_means_something_else_stays(graph):
     assert not AbsorbPadding().run(graph, RewriteCounter()).modified
 
 
+@DETERMINISTIC
 @given(st.data())
 def test_transposes_go_into_products(data):
     random = np.random.default_rng(data.draw(st.integers(0, 2**32)))

@@ -72,35 +72,27 @@ class _Driver:
         self.lineage: dict[Op, tuple[str, ...]] = {}
 
     def run(self, graph: Graph) -> RewriteResult:
-        for op in graph.walk():
-            self.push(op)
-        queue, queued = self.queue, self.queued
+        at, counter, queue, queued = self.rules.at, self.counter, self.queue, self.queued
+        queue.extend([op for op in graph.walk() if at(op.definition)])
+        queued.update(queue)
         while queue:
-            op = queue.popleft()
-            if op not in queued:
-                continue
-            queued.remove(op)
-            if op.graph is not None and not self.visit(op):
+            if counter.limit is not None and counter.count >= counter.limit:
                 break
+            op = queue.popleft()
+            queued.discard(op)
+            if op.graph is None:
+                continue
+            for rule in at(op.definition):
+                found = rule.attempt(op) if rule.screen(op) else None
+                if found is not None:
+                    self.apply(rule, op, *found)
+                    break
         return RewriteResult(self.hits)
 
     def push(self, op: Op) -> None:
         if op not in self.queued and self.rules.at(op.definition):
             self.queued.add(op)
             self.queue.append(op)
-
-    def visit(self, op: Op) -> bool:
-        """Try the rules at an operation; False once the counter allows no more."""
-        counter = self.counter
-        if counter.limit is not None and counter.count >= counter.limit:
-            return False
-        for rule in self.rules.at(op.definition):
-            if rule.screen(op):
-                found = rule.attempt(op)
-                if found is not None:
-                    self.apply(rule, op, *found)
-                    break
-        return True
 
     def apply(self, rule: Rule, op: Op, match: Match, values: Sequence[Value]) -> None:
         self.counter.allow(rule.name, op)
@@ -145,8 +137,8 @@ class _Driver:
                     break
             else:
                 feeding = dead.operands
-                self.queued.discard(dead)
-                self.lineage.pop(dead, None)
+                if self.lineage:
+                    self.lineage.pop(dead, None)
                 dead.erase()
                 self.after_lost_use(feeding, pending)
 

@@ -137,9 +137,10 @@ class Rule:
         ``trace`` receives (depth, reason) of each failed attempt.
         """
         bindings = Bindings(trace)
-        found: list[tuple[Match, Sequence[Value]]] = []
+        found: tuple[Match, Sequence[Value]] | None = None
 
         def accept() -> bool:
+            nonlocal found
             match = Match(op, bindings)
             try:
                 replacement = self.replace(match)
@@ -148,10 +149,10 @@ class Rule:
                     built.erase()
                 reason = str(failure)
                 return bindings.refuse(lambda: reason)
-            found.append((match, (replacement,) if isinstance(replacement, Value) else replacement))
+            found = (match, (replacement,) if isinstance(replacement, Value) else replacement)
             return True
 
-        return found[0] if self._match(op, bindings, accept) else None
+        return found if self._match(op, bindings, accept) else None
 
 
 def rule(

@@ -33,8 +33,7 @@ from compiler.passes.canonical import movement as moves
 from compiler.passes.canonicalize import RULES, Canonicalize
 from compiler.rewrite import EXACT, RewriteCounter, RuleSet, rewrite
 
-settings.register_profile("rules", derandomize=True, deadline=None, max_examples=25)
-settings.load_profile("rules")
+DETERMINISTIC = settings(derandomize=True, deadline=None, max_examples=25)
 
 FLOATS = (F32, F16, F64, BF16)
 SIGNED = (I8, I32, I64)
@@ -370,6 +369,7 @@ def _(case):
 
 
 @pytest.mark.parametrize("name", [rule.name for rule in RULES.rules])
+@DETERMINISTIC
 @given(data=st.data())
 def test_rule_keeps_the_numbers(name, data):
     rule, make = GENERATORS[name]
@@ -386,6 +386,7 @@ def test_rule_keeps_the_numbers(name, data):
         assert rule.numerics.holds(np.asarray(old), np.asarray(new)), (old, new)
 
 
+@DETERMINISTIC
 @given(data=st.data())
 def test_all_rules_together_come_to_an_end(data):
     case = Case(data.draw)
