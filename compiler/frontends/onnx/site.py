@@ -69,7 +69,7 @@ class Site:
         return self.input(index).tensor
 
     def rank(self, value: Value) -> int:
-        """The rank, which must be known. Raises ValueNeeded without a name: the sizes of the model's inputs may tell."""
+        """The rank, which must be known. Raises ValueNeeded without a name: sizes of the model's inputs may tell."""
         if value.tensor.dims is None:
             reason = "the rank of an input is unknown"
             raise ValueNeeded(self.domain, self.operator, self.version, reason, node=self.node)

@@ -10,6 +10,7 @@ from compiler.exporters.onnx.emitters import (
     quantization,
     recurrent,
     reduce,
+    regions,
     resize,
     sampling,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "quantization",
     "recurrent",
     "reduce",
+    "regions",
     "resize",
     "sampling",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from string import ascii_letters
 from typing import TYPE_CHECKING, Any, Final
 
 from compiler.exporters.onnx.emit import Emit, exports
@@ -30,6 +31,26 @@ def _widened(op: Op, e: Emit) -> list[str]:
 def matmul(op: Op, e: Emit) -> None:
     """A product whose result type may be wider than the operands'."""
     e.op(op, "MatMul", *_widened(op, e))
+
+
+@exports(contraction.DotGeneral)
+def dot_general(op: Op, e: Emit) -> None:
+    """A contraction over any dims, as an equation: batch dims, the free dims of the first operand, of the second."""
+    call = op.call()
+    letters = iter(ascii_letters)
+    a = [next(letters) for _ in range(call.tensor(0).rank)]
+    b = [next(letters) for _ in range(call.tensor(1).rank)]
+    shared: dict[str, list[str]] = {}
+    for kind in ("batch", "contract"):
+        pairs = zip(call.integers(f"a_{kind}"), call.integers(f"b_{kind}"), strict=True)
+        shared[kind] = []
+        for i, j in pairs:
+            b[j] = a[i]
+            shared[kind].append(a[i])
+    taken = {*shared["batch"], *shared["contract"]}
+    free = [letter for letter in (*a, *b) if letter not in taken]
+    equation = f"{''.join(a)},{''.join(b)}->{''.join([*shared['batch'], *free])}"
+    e.op(op, "Einsum", *_widened(op, e), equation=equation)
 
 
 def window_attributes(call: Call) -> dict[str, Any]:

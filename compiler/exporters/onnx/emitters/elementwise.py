@@ -126,6 +126,39 @@ def rsqrt(op: Op, e: Emit) -> None:
     e.op(op, "Reciprocal", e.new("Sqrt", *e.inputs(op)))
 
 
+@exports(elementwise.Trunc)
+def trunc(op: Op, e: Emit) -> None:
+    """Up below zero, down above it; -0.0 and NaN stay."""
+    (x,) = e.inputs(op)
+    negative = e.new("Less", x, e.scalar(0, op.result.tensor.element))
+    e.op(op, "Where", negative, e.new("Ceil", x), e.new("Floor", x))
+
+
+@exports(elementwise.Log1p)
+def log1p(op: Op, e: Emit) -> None:
+    """W. Kahan's form: x * log(u) / (u - 1) for u = 1 + x as rounded, x itself where u is 1."""
+    (x,), element = e.inputs(op), op.result.tensor.element
+    one = e.scalar(1, element)
+    u = e.new("Add", x, one)
+    log = e.new("Log", u)
+    scaled = e.new("Mul", x, e.new("Div", log, e.new("Sub", u, one)))
+    # Far from 0 the plain logarithm is exact enough, and has no infinity over infinity.
+    near = e.new("Less", e.new("Abs", x), e.scalar(0.5, element))
+    e.op(op, "Where", e.new("Equal", u, one), x, e.new("Where", near, scaled, log))
+
+
+@exports(elementwise.Expm1)
+def expm1(op: Op, e: Emit) -> None:
+    """W. Kahan's form: x * (u - 1) / log(u) for u = e^x as rounded, x itself where u is 1."""
+    (x,), element = e.inputs(op), op.result.tensor.element
+    one = e.scalar(1, element)
+    u = e.new("Exp", x)
+    less = e.new("Sub", u, one)
+    scaled = e.new("Mul", x, e.new("Div", less, e.new("Log", u)))
+    near = e.new("Less", e.new("Abs", x), e.scalar(0.5, element))
+    e.op(op, "Where", e.new("Equal", u, one), x, e.new("Where", near, scaled, less))
+
+
 @exports(elementwise.Clamp)
 def clamp(op: Op, e: Emit) -> None:
     """Clip takes scalar bounds; others become Max and Min."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from compiler.errors import ExportError
 from compiler.exporters.onnx.emit import Emit, exports
 from compiler.frontends.onnx.types import DATA_TYPES
-from compiler.ir import Definition, Op
+from compiler.ir import I64, Definition, Op
 from compiler.ops import creation, movement, padding, reshape, shape
 
 if TYPE_CHECKING:
@@ -124,6 +124,18 @@ def shape_of(op: Op, e: Emit) -> None:
 def fill(op: Op, e: Emit) -> None:
     """Every type and a computed value are allowed here, unlike in ConstantOfShape."""
     e.op(op, "Expand", e.name(op.operand(1)), e.name(op.operand(0)))
+
+
+@exports(creation.Iota)
+def iota(op: Op, e: Emit) -> None:
+    """Numbers from 0 along one dim, repeated along the others."""
+    axis, type_ = op.call().integer("axis"), op.result.tensor
+    axis += type_.rank if axis < 0 else 0
+    shape = e.name(op.operand(0))
+    size = e.new("Gather", shape, e.scalar(axis, I64))
+    counted = e.new("Range", e.scalar(0, I64), size, e.scalar(1, I64))
+    placed = e.new("Reshape", counted, e.integers([-1 if d == axis else 1 for d in range(type_.rank)]))
+    e.op(op, "Cast", e.new("Expand", placed, shape), to=DATA_TYPES[type_.element])
 
 
 @exports(creation.EyeLike)

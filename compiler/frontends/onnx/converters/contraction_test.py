@@ -12,7 +12,9 @@ def floats(*shape):
 
 
 @pytest.mark.parametrize("opset", [1, 9, 13])
-@pytest.mark.parametrize(("a", "b"), [((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((3,), (3, 4)), ((2, 3), (3,)), ((1, 2, 3), (4, 3, 2))])
+@pytest.mark.parametrize(
+    ("a", "b"), [((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((3,), (3, 4)), ((2, 3), (3,)), ((1, 2, 3), (4, 3, 2))]
+)
 def test_matmul(opset, a, b):
     a, b = floats(*a), floats(*b)
     np.testing.assert_allclose(run_node("MatMul", [a, b], opset)[0], np.matmul(a, b), rtol=1e-5, atol=1e-6)
@@ -52,7 +54,7 @@ def test_gemm_of_integers():
 def test_gemm_of_half_floats_rounds_once():
     a, c = np.full((1, 1), 2049, np.float16), np.full((1, 1), -2048, np.float16)
     one = np.ones((1, 1), np.float16)
-    assert run_node("Gemm", [a * 0 + 2048, one, c, ], 13)[0] == 0
+    assert run_node("Gemm", [a * 0 + 2048, one, c], 13)[0] == 0
     wide = np.array([[2048, 1]], np.float16)
     assert run_node("Gemm", [wide, np.ones((2, 1), np.float16), c], 13)[0] == 1
 
@@ -116,7 +118,9 @@ def test_wrong_conv_is_refused(attributes):
     ],
 )
 def test_conv_transpose(opset, attributes):
-    agrees_with_onnxruntime("ConvTranspose", [floats(1, 4, 4, 3), floats(4, 2, 3, 2), floats(4)], opset, group=2, **attributes)
+    agrees_with_onnxruntime(
+        "ConvTranspose", [floats(1, 4, 4, 3), floats(4, 2, 3, 2), floats(4)], opset, group=2, **attributes
+    )
 
 
 @pytest.mark.parametrize("equation", ["ij,jk->ik", "bij,bjk", "ii->i", "...i,i->...", "ij->ji"])

@@ -27,7 +27,11 @@ def scan_model(arrays, states, opset, outputs, scan_type=None, **attributes):
     """total += row; every step gives total and the row doubled."""
     size = (arrays[-1].shape[1],) if scan_type is None else scan_type
     body = helper.make_graph(
-        [node("Add", ["total", "row"], ["next"]), node("Add", ["row", "row"], ["twice"]), node("Identity", ["next"], ["copy"])],
+        [
+            node("Add", ["total", "row"], ["next"]),
+            node("Add", ["row", "row"], ["twice"]),
+            node("Identity", ["next"], ["copy"]),
+        ],
         "body",
         [info("total", size), info("row", size)],
         [info("next", size), info("copy", size), info("twice", size)],
@@ -35,7 +39,9 @@ def scan_model(arrays, states, opset, outputs, scan_type=None, **attributes):
     names = [f"x{i}" for i in range(len(arrays))]
     used = ["", *names] if opset < 9 else names
     inputs = [info_of(name, array) for name, array in zip(names, arrays, strict=True)]
-    scan = node("Scan", used, [f"y{i}" for i in range(outputs)], body=body, num_scan_inputs=len(arrays) - states, **attributes)
+    scan = node(
+        "Scan", used, [f"y{i}" for i in range(outputs)], body=body, num_scan_inputs=len(arrays) - states, **attributes
+    )
     return model_of([scan], inputs, open_outputs(outputs), **version(opset))
 
 

@@ -24,17 +24,41 @@ def every(names, oldest=1):
 
 
 UNARY = {
-    "Abs": np.abs, "Ceil": np.ceil, "Cos": np.cos, "Cosh": np.cosh, "Asinh": np.arcsinh, "Atan": np.arctan,
-    "Exp": np.exp, "Floor": np.floor, "Neg": np.negative, "Reciprocal": np.reciprocal, "Round": np.rint, "Sign": np.sign,
-    "Sin": np.sin, "Sinh": np.sinh, "Tan": np.tan, "Tanh": np.tanh, "Erf": np.vectorize(math.erf),
-    "Sigmoid": lambda x: 1 / (1 + np.exp(-x)), "IsNaN": np.isnan, "IsInf": np.isinf, "Relu": lambda x: np.maximum(x, 0),
-    "Softplus": lambda x: np.log1p(np.exp(x)), "Softsign": lambda x: x / (1 + np.abs(x)), "Identity": lambda x: x,
-    "HardSwish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1), "Mish": lambda x: x * np.tanh(np.log1p(np.exp(x))),
-    "Elu": lambda x: np.where(x < 0, np.expm1(x), x), "LeakyRelu": lambda x: np.where(x < 0, 0.01 * x, x),
-    "Celu": lambda x: np.where(x < 0, np.expm1(x), x), "HardSigmoid": lambda x: np.clip(0.2 * x + 0.5, 0, 1),
-    "ThresholdedRelu": lambda x: np.where(x > 1, x, 0), "Swish": lambda x: x / (1 + np.exp(-x)),
-    "Gelu": lambda x: x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2, "Shrink": lambda x: np.where(np.abs(x) > 0.5, x, 0),
-}  # fmt: skip
+    "Abs": np.abs,
+    "Ceil": np.ceil,
+    "Cos": np.cos,
+    "Cosh": np.cosh,
+    "Asinh": np.arcsinh,
+    "Atan": np.arctan,
+    "Exp": np.exp,
+    "Floor": np.floor,
+    "Neg": np.negative,
+    "Reciprocal": np.reciprocal,
+    "Round": np.rint,
+    "Sign": np.sign,
+    "Sin": np.sin,
+    "Sinh": np.sinh,
+    "Tan": np.tan,
+    "Tanh": np.tanh,
+    "Erf": np.vectorize(math.erf),
+    "Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "IsNaN": np.isnan,
+    "IsInf": np.isinf,
+    "Relu": lambda x: np.maximum(x, 0),
+    "Softplus": lambda x: np.log1p(np.exp(x)),
+    "Softsign": lambda x: x / (1 + np.abs(x)),
+    "Identity": lambda x: x,
+    "HardSwish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+    "Mish": lambda x: x * np.tanh(np.log1p(np.exp(x))),
+    "Elu": lambda x: np.where(x < 0, np.expm1(x), x),
+    "LeakyRelu": lambda x: np.where(x < 0, 0.01 * x, x),
+    "Celu": lambda x: np.where(x < 0, np.expm1(x), x),
+    "HardSigmoid": lambda x: np.clip(0.2 * x + 0.5, 0, 1),
+    "ThresholdedRelu": lambda x: np.where(x > 1, x, 0),
+    "Swish": lambda x: x / (1 + np.exp(-x)),
+    "Gelu": lambda x: x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2,
+    "Shrink": lambda x: np.where(np.abs(x) > 0.5, x, 0),
+}
 UNIT = {"Acos": np.arccos, "Asin": np.arcsin, "Atanh": np.arctanh}
 POSITIVE = {"Acosh": np.arccosh, "Log": np.log, "Sqrt": np.sqrt}
 
@@ -51,9 +75,17 @@ def test_unary_operators_in_every_version(op_type, opset):
 
 
 BINARY = {
-    "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide, "And": np.logical_and, "Or": np.logical_or,
-    "Xor": np.logical_xor, "Equal": np.equal, "Greater": np.greater, "Less": np.less,
-}  # fmt: skip
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Div": np.divide,
+    "And": np.logical_and,
+    "Or": np.logical_or,
+    "Xor": np.logical_xor,
+    "Equal": np.equal,
+    "Greater": np.greater,
+    "Less": np.less,
+}
 LOGICAL = {"And", "Or", "Xor"}
 
 

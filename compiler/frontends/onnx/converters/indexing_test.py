@@ -45,7 +45,9 @@ def test_scatter_elements_joins(opset, reduction):
     agrees_with_onnxruntime("ScatterElements", [X, INDICES, UPDATES], opset, axis=1, reduction=reduction)
 
 
-@pytest.mark.parametrize(("opset", "attributes"), [(11, {}), (13, {}), (16, {"reduction": "add"}), (18, {"reduction": "max"})])
+@pytest.mark.parametrize(
+    ("opset", "attributes"), [(11, {}), (13, {}), (16, {"reduction": "add"}), (18, {"reduction": "max"})]
+)
 def test_scatter_nd(opset, attributes):
     agrees_with_onnxruntime("ScatterND", [X, ints([[0, 1], [1, 2]]), np.ones((2, 4), np.float32)], opset, **attributes)
 
@@ -91,7 +93,9 @@ def test_top_k_by_attribute():
         np.testing.assert_array_equal(np.take_along_axis(X, indices, axis), values)
 
 
-@pytest.mark.parametrize(("opset", "attributes"), [(10, {}), (10, {"axis": 0}), (11, {"largest": 0}), (11, {"axis": 1})])
+@pytest.mark.parametrize(
+    ("opset", "attributes"), [(10, {}), (10, {"axis": 0}), (11, {"largest": 0}), (11, {"axis": 1})]
+)
 def test_top_k_by_input(opset, attributes):
     agrees_with_onnxruntime("TopK", [X % 5, ints([2])], opset, 2, **attributes)
 

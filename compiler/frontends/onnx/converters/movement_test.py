@@ -83,7 +83,9 @@ def test_squeeze_of_a_dim_that_is_not_1_is_refused():
         run_node("Squeeze", [X], 11, axes=[0])
 
 
-@pytest.mark.parametrize(("opset", "attributes"), [(1, {}), (1, {"axis": 1}), (4, {"axis": 1}), (11, {"axis": -2}), (13, {"axis": 1})])
+@pytest.mark.parametrize(
+    ("opset", "attributes"), [(1, {}), (1, {"axis": 1}), (4, {"axis": 1}), (11, {"axis": -2}), (13, {"axis": 1})]
+)
 def test_concat(opset, attributes):
     np.testing.assert_array_equal(run_node("Concat", [X, X], opset, **attributes)[0], np.concatenate([X, X], 1))
 
@@ -167,7 +169,9 @@ def test_tile(opset):
 BLOCKS = np.arange(32, dtype=np.float32).reshape(1, 8, 2, 2)
 
 
-@pytest.mark.parametrize(("opset", "attributes"), [(1, {}), (11, {"mode": "CRD"}), (13, {"mode": "DCR"}), (13, {"mode": "CRD"})])
+@pytest.mark.parametrize(
+    ("opset", "attributes"), [(1, {}), (11, {"mode": "CRD"}), (13, {"mode": "DCR"}), (13, {"mode": "CRD"})]
+)
 def test_depth_to_space(opset, attributes):
     agrees_with_onnxruntime("DepthToSpace", [BLOCKS], opset, blocksize=2, **attributes)
 

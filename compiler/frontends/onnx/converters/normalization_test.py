@@ -73,7 +73,9 @@ OPERANDS = [X, SCALE, BIAS, MEAN, VARIANCE]
 )
 def test_batch_norm_in_inference(opset, attributes):
     expected = batch_norm(*OPERANDS)
-    np.testing.assert_allclose(run_node("BatchNormalization", OPERANDS, opset, **attributes)[0], expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        run_node("BatchNormalization", OPERANDS, opset, **attributes)[0], expected, rtol=1e-5, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,16 @@ def test_matmul_of_integers():
 
 @pytest.mark.parametrize("opset", [10, 21])
 def test_matmul_of_quantized(opset):
-    arrays = [A, scalar(0.1), scalar(7, np.uint8), B, scalar(0.02), scalar(-3, np.int8), scalar(0.7), scalar(9, np.uint8)]
+    arrays = [
+        A,
+        scalar(0.1),
+        scalar(7, np.uint8),
+        B,
+        scalar(0.02),
+        scalar(-3, np.int8),
+        scalar(0.7),
+        scalar(9, np.uint8),
+    ]
     agrees_with_onnxruntime("QLinearMatMul", arrays, opset)
 
 
@@ -123,7 +132,17 @@ def test_conv_of_integers(attributes):
 def test_conv_of_quantized(attributes):
     w_scale, bias = np.linspace(0.01, 0.03, 6, dtype=np.float32), np.arange(6, dtype=np.int32) * 1000
     w_zero = np.zeros(6, np.int8)
-    arrays = [IMAGE, scalar(0.1), scalar(100, np.uint8), WEIGHT, w_scale, w_zero, scalar(0.9), scalar(50, np.uint8), bias]
+    arrays = [
+        IMAGE,
+        scalar(0.1),
+        scalar(100, np.uint8),
+        WEIGHT,
+        w_scale,
+        w_zero,
+        scalar(0.9),
+        scalar(50, np.uint8),
+        bias,
+    ]
     agrees_with_onnxruntime("QLinearConv", arrays, 10, group=2, **attributes)
 
 
