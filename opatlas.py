@@ -446,6 +446,31 @@ def diff(
     _leave(difference, fail_on)
 
 
+@app.command(
+    epilog=_examples(
+        'opatlas query build/coverage "SELECT operator, avg(cycles) FROM records GROUP BY 1 ORDER BY 2 DESC LIMIT 10"',
+        "opatlas query build/coverage \"SELECT case_id, reason FROM broken WHERE stage = 'lower'\" --json",
+    )
+)
+def query(
+    context: typer.Context,
+    records: Annotated[Path, typer.Argument(metavar="RECORDS", help="A records file, or the folder of a run.")],
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="A query of the tables `records` and `broken`.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Ask records anything, in DuckDB's SQL: a column for each field, `broken` has the cases that did not pass."""
+    from reports import read_records
+    from reports.query import Database
+
+    session: Session = context.obj
+    with Database(read_records(records)) as database:
+        rows = database.named_rows(sql)
+    if as_json:
+        session.show_json(rows)
+    else:
+        session.show(rows_table(rows))
+
+
 def _leave(difference: Difference, fail_on: str) -> None:
     """Leave with status 1 if the difference is of the kind that `fail_on` names, or worse."""
     changed = difference.suite_changes or difference.other_changes or difference.removed

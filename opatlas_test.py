@@ -20,7 +20,7 @@ from reports.store import write_records
 from reports.write_test import example
 
 ROOT = Path(__file__).parent
-COMMANDS = ["compile", "simulate", "check", "explain", "bisect", "ops", "targets", "report", "diff"]
+COMMANDS = ["compile", "simulate", "check", "explain", "bisect", "ops", "targets", "report", "diff", "query"]
 
 
 @pytest.fixture
@@ -171,6 +171,15 @@ def test_a_regression_is_status_1_where_it_is_asked_for(run, records, worse, tmp
     arguments = ["report", worse, "-o", tmp_path / "out", "--against", records]
     assert run(*arguments)[0] == 0
     assert run(*arguments, "--fail-on", "regression")[0] == 1
+
+
+def test_records_answer_queries(run, records):
+    sql = "SELECT outcome, count(*) AS cases FROM records GROUP BY 1 ORDER BY 1"
+    rows = json.loads(run("query", records, sql, "--json")[1])
+    assert rows[0] == {"outcome": "crash", "cases": 1}
+    status, _, err = run("query", records, "SELECT colour FROM records")
+    assert status == 2
+    assert err.count("\n") == 1
 
 
 def test_the_difference_as_json_names_the_case(run, records, worse):

@@ -11,3 +11,7 @@ class UnknownSchema(ReportError):
 
 class NoRecords(ReportError):
     """A path that holds no record at all."""
+
+
+class BadQuery(ReportError):
+    """SQL that DuckDB refuses."""

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import duckdb
 
+from reports.errors import BadQuery
 from reports.record import Record
 
 _COLUMNS = {
@@ -83,6 +84,15 @@ class Database:
     def rows(self, sql: str, parameters: Iterable[object] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query. Raises `duckdb.Error` for one that is not well-formed."""
         return self._connection.execute(sql, list(parameters)).fetchall()
+
+    def named_rows(self, sql: str) -> list[dict[str, Any]]:
+        """Return the rows of a query with their column names. Raises `BadQuery` with DuckDB's reason."""
+        try:
+            found = self._connection.execute(sql)
+        except duckdb.Error as error:
+            raise BadQuery(f"the query is refused: {' '.join(str(error).split())}") from error
+        columns = [column[0] for column in found.description or ()]
+        return [dict(zip(columns, row, strict=True)) for row in found.fetchall()]
 
     def counts(self, sql: str) -> dict[str, int]:
         """Return a query of two columns, a name and a number, as a dictionary in the query's order."""

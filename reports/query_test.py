@@ -1,5 +1,8 @@
 import math
 
+import pytest
+
+from reports.errors import BadQuery
 from reports.query import _COLUMNS, Database
 from reports.record import Errors, HostOperator, Record
 from reports.record_test import MINIMAL
@@ -39,3 +42,12 @@ def test_broken_cases_are_those_that_ran_and_did_not_pass():
 def test_no_records_are_an_empty_table():
     with Database([]) as database:
         assert database.rows("SELECT count(*) FROM records") == [(0,)]
+
+
+def test_anyone_can_ask_and_a_wrong_question_is_one_line():
+    with Database([Record(**MINIMAL)]) as database:
+        assert database.named_rows("SELECT operator, count(*) AS cases FROM records GROUP BY 1") == [
+            {"operator": "Add", "cases": 1}
+        ]
+        with pytest.raises(BadQuery, match=r"the query is refused: .*colour"):
+            database.named_rows("SELECT colour FROM records")
