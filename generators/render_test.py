@@ -81,7 +81,22 @@ def test_the_reproducer_runs_alone(tmp_path):
     path.write_text(render(case_by_id(PLAIN)), encoding="utf-8")
     run = subprocess.run([sys.executable, "-I", path], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert run.returncode == 0, run.stderr
-    assert "-> Y tensor(float) [3, 4, 5]" in run.stdout
+    assert "-> Y float32 [3, 4, 5]" in run.stdout
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8e4m3fn", "bool", "string"])
+def test_the_reproducer_of_any_type_gives_what_went_in(dtype, capsys):
+    case = find("Identity", since_version=21, dtype=dtype)
+    scope = reproducer_scope(render(case))
+    scope["main"]()
+    before, _, after = capsys.readouterr().out.partition("-> output ")
+    assert before.split("\n", 1)[1].strip() == after.split("\n", 1)[1].strip()
+
+
+def test_the_reproducer_hands_over_packed_elements(capsys):
+    case = find("DequantizeLinear", since_version=21, dtype="int4")
+    reproducer_scope(render(case))["main"]()
+    assert "-> y " in capsys.readouterr().out
 
 
 def test_the_reproducer_knows_nothing_of_the_project():
