@@ -69,10 +69,9 @@ class Site:
         return self.input(index).tensor
 
     def rank(self, value: Value) -> int:
-        """The rank, which must be known. Raises ValueNeeded without a name: sizes of the model's inputs may tell."""
+        """The rank, which must be known. Raises ValueNeeded."""
         if value.tensor.dims is None:
-            reason = "the rank of an input is unknown"
-            raise ValueNeeded(self.domain, self.operator, self.version, reason, node=self.node)
+            self.undecided("the rank of an input is unknown")
         return value.tensor.rank
 
     def axis(self, axis: int, rank: int) -> int:
@@ -104,6 +103,10 @@ class Site:
     def refuse(self, reason: str, attribute: str | None = None) -> NoReturn:
         """Refuse a form of the operator that has no conversion. Raises UnsupportedOperator."""
         raise UnsupportedOperator(self.domain, self.operator, self.version, reason, attribute=attribute, node=self.node)
+
+    def undecided(self, reason: str) -> NoReturn:
+        """Refuse a form that the sizes of the model's inputs may decide. Raises ValueNeeded without a value's name."""
+        raise ValueNeeded(self.domain, self.operator, self.version, reason, node=self.node)
 
     def known(self, value: Value | None) -> Array | None:
         """The value's data where constants decide it, else None."""

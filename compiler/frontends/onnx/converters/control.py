@@ -166,7 +166,9 @@ def batched_scan(site: Site) -> Results:
     count = site.attribute("num_scan_inputs")
     values = [site.input(index) for index in range(1, len(site.inputs))]
     batch = values[0].tensor.known_dims[0]
-    if not isinstance(batch, int) or not 0 < batch <= _BATCH_LIMIT:
+    if not isinstance(batch, int):
+        site.undecided("the size of the batch is unknown")
+    if not 0 < batch <= _BATCH_LIMIT:
         site.refuse(f"a batch of size {batch}")
     directions = _flags(site, "directions", count)
     rows: list[tuple[Value, ...]] = []

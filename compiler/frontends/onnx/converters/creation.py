@@ -58,7 +58,7 @@ def shape(site: Site) -> Value:
     if x.tensor.dims is None:
         if end is None and not start:
             return site.b(ShapeOf, x)
-        site.refuse("a part of the sizes of a tensor of unknown rank")
+        site.undecided("a part of the sizes of a tensor of unknown rank")
     rank = len(x.tensor.dims)
     stop = rank if end is None else end
     first, last = (min(max(place + rank if place < 0 else place, 0), rank) for place in (start, stop))

@@ -55,7 +55,7 @@ def _reshaped(site: Site, shape: Value, *, zero_copies: bool) -> Value:
         return site.b(Reshape, x, _known_zeros(site, x, [int(size) for size in sizes], rank))
     (count,) = shape.tensor.known_dims
     if not isinstance(count, int):
-        site.refuse("the rank of the result is unknown")
+        site.undecided("the rank of the result is unknown")
     own = shape_of(site, x, 0, min(count, rank))
     if count > rank:
         own = concat(site, [own, site.integers(*[0] * (count - rank))])
@@ -238,7 +238,7 @@ def space_to_depth(site: Site) -> Value:
     moved = site.b(SpaceToDepth, x, block_size=block)
     _, channels, height, width = moved.tensor.known_dims
     if not isinstance(channels, int) or not isinstance(height, int) or not isinstance(width, int):
-        site.refuse("order CRD with symbolic sizes", "mode")
+        site.undecided("order CRD needs the sizes")
     blocks = site.b(Reshape, moved, site.integers(-1, block * block, channels // (block * block), height, width))
     turned = site.b(Transpose, blocks, permutation=(0, 2, 1, 3, 4))
     return reshape_like(site, turned, moved)
