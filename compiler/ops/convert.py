@@ -12,7 +12,7 @@ from compiler.errors import EvaluationError, InvalidAttribute
 from compiler.ir import F8E8M0FNU, STRING, Array, ElementType, Kind, Type, element_of
 from compiler.ops.elementwise import Elementwise, unary
 from compiler.ops.registry import ANY, ELEMENT, FLAG, Attribute, Operand, choice, register
-from compiler.ops.scalars import finite_limits, limits, widen
+from compiler.ops.scalars import compute_dtype, finite_limits, limits, widen
 from compiler.ops.work import Apply, Arg, Expression
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def convert(array: Array, to: ElementType, saturate: bool = False, round_mode: s
             return _to_powers_of_two(widen(array).astype(np.float64), saturate, round_mode)
         if saturate and to.is_float:
             low, high = finite_limits(to)
-            array = np.clip(widen(array), low, high)
+            array = np.clip(array.astype(np.result_type(widen(array), compute_dtype(to))), low, high)
         elif source.bits < 8 and source.is_integer:
             array = widen(array)
         return array.astype(to.dtype)

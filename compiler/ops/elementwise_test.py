@@ -95,6 +95,14 @@ def test_binary_float_operators_keep_ieee_754(name, dtype):
     check(name, [a, b], expected, signed_zeros=name not in {"max", "min"})
 
 
+def test_one_exponent_for_all_is_no_square_root():
+    # C99: pow(-0, 0.5) is +0 and pow(-infinity, 0.5) +infinity, unlike sqrt.
+    x = np.array([-0.0, -INF, 4.0], np.float32)
+    check("pow", [x, np.float32(0.5)], np.array([0.0, INF, 2.0], np.float32), signed_zeros=True)
+    (expected,) = onnxruntime("Pow", [x, np.array(0.5, np.float32)])
+    check("pow", [x, np.float32(0.5)], expected)
+
+
 LEAST = -(2**31)
 BINARY_INTEGER = {
     "add": ([2**31 - 1, 5], [1, -7], [LEAST, -2]),

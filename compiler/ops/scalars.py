@@ -70,7 +70,8 @@ def _divide(a: Array, b: Array) -> Array:
 
 def _power(a: Array, b: Array) -> Array:
     if not _is_integer(a):
-        return cast("Array", np.power(a, b))
+        # np.power takes the square root for an exponent of one element that is 0.5, which errs at -0.0 and -infinity.
+        return cast("Array", np.float_power(a, b))
     whole = np.power(a, np.maximum(b, 0))
     if b.dtype.kind == "u":
         return cast("Array", whole)

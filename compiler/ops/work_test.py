@@ -86,6 +86,8 @@ def converted(value, to):
 
 
 def saturated(value, to):
+    if to.kind is Kind.BOOL:
+        return bool(value)
     if to.is_integer:
         if isinstance(value, float) and math.isnan(value):
             return 0
@@ -105,8 +107,8 @@ def truncated_division(a, b):
 
 def integer_power(a, b):
     if b >= 0:
-        return a**b
-    return 0 if a == 0 else math.trunc(a**b)
+        return pow(a, b, 2**64)  # every integer type wraps at a divisor of that
+    return a ** (-b % 2 + 2) if abs(a) == 1 else 0
 
 
 def shifted(a, b, element, *, left):
@@ -128,7 +130,7 @@ PYTHON = {
     "div": truncated_division,
     "mod": lambda a, b: (a % b if b else 0) if isinstance(a, int) else np.mod(a, b),
     "rem": lambda a, b: (a - b * truncated_division(a, b) if b else 0) if isinstance(a, int) else np.fmod(a, b),
-    "pow": lambda a, b: integer_power(a, b) if isinstance(a, int) else np.power(a, b),
+    "pow": lambda a, b: integer_power(a, b) if isinstance(a, int) else np.float_power(a, b),
     "max": lambda a, b: math.nan if is_nan(a) or is_nan(b) else max(a, b),
     "min": lambda a, b: math.nan if is_nan(a) or is_nan(b) else min(a, b),
     "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,
