@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 
 from conformance.backends import default_target, load_backend
@@ -35,7 +38,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--suite", default="operators", help=f"suites to run, separated by commas: {suites} (operators)")
     group.addoption("--framework", default="", help="only cases of these frameworks")
     group.addoption("--op", default="", help="only cases of these operators, such as Conv,MatMul")
-    group.addoption("--opset", default="", help="only cases of these opsets, such as 13 or 7-13,21")
+    group.addoption("--opset", default="", help="only operator versions in force at these opsets: 13 or 7-13,21")
     group.addoption("--dtype", default="", help="only cases of these element types, such as float16,bfloat16")
     group.addoption("--backend", default="opatlas", help="compiler under test: a built-in one or a module (opatlas)")
     group.addoption("--target", default="", help="targets of the backend, separated by commas (its default one)")
@@ -86,7 +89,7 @@ class Settings:
             (not self.frameworks or info.framework in self.frameworks)
             and (not self.operators or info.operator in self.operators)
             and (not self.dtypes or info.dtype in self.dtypes)
-            and (not self.opsets or any(low <= info.opset <= high for low, high in self.opsets))
+            and (not self.opsets or _in_force(info, self.opsets))
             and (self.failed is None or info.id in self.failed)
         )
 
@@ -102,6 +105,29 @@ class Settings:
         opsets = tuple((low, high) for low, high in data["opsets"])
         lists = {name: tuple(data[name]) for name in ("suites", "targets")}
         return cls(**{**data, **sets, **lists, "failed": failed, "opsets": opsets})
+
+
+def _in_force(info: CaseInfo, opsets: Iterable[tuple[int, int]]) -> bool:
+    """Whether a model of one of these opsets would use the case's operator version; without one its opset decides."""
+    if not info.since_version:
+        return any(low <= info.opset <= high for low, high in opsets)
+    following = _next_version(info.domain, info.operator, info.since_version)
+    return any(info.since_version <= high and low < following for low, high in opsets)
+
+
+@cache
+def _next_version(domain: str, operator: str, since_version: int) -> float:
+    name = "" if domain == "ai.onnx" else domain
+    later = (v for v in _versions().get((name, operator), ()) if v > since_version)
+    return min(later, default=math.inf)
+
+
+@cache
+def _versions() -> Mapping[tuple[str, str], frozenset[int]]:
+    found: dict[tuple[str, str], set[int]] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        found.setdefault((schema.domain, schema.name), set()).add(schema.since_version)
+    return {key: frozenset(versions) for key, versions in found.items()}
 
 
 def _sendable(value: object) -> object:
@@ -128,7 +154,8 @@ def read_settings(option: Callable[[str], Any]) -> Settings:
             make_suite(suite)
     versions = base_versions()
     if set(suites) != {UNIT_TESTS}:
-        versions |= load_backend(backend, targets[0]).versions()
+        for target in targets:
+            versions |= load_backend(backend, target).versions()
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     return Settings(
         suites=tuple(suites),

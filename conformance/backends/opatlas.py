@@ -14,9 +14,11 @@ from onnx import ModelProto
 from compiler import api
 from compiler.errors import OpatlasError
 from compiler.ops.interpreter import interpret
+from compiler.targets import load_target
 from conformance.backends.protocol import CaseFailure, Report
 from conformance.backends.registry import explain_generic
 from conformance.comparison import Output
+from conformance.errors import BadSelection
 from reports.record import HostOperator, Outcome, Placement, Stage
 
 DEFAULT_TARGET = "reference-npu"
@@ -92,5 +94,9 @@ class Opatlas:
 
 
 def create(target: str) -> Opatlas:
-    """Return the compiler for `target`: the name of a shipped one, or the path of a YAML file."""
+    """Return the compiler for `target`, the name of a shipped one or the path of a YAML file. Raises `BadSelection`."""
+    try:
+        load_target(target)
+    except OpatlasError as error:
+        raise BadSelection(f"--target: {error.message}") from error
     return Opatlas(target)
