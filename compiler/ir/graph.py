@@ -407,8 +407,13 @@ class Graph:
 
     def walk(self) -> Iterator[Op]:
         """All operations, those of regions after the operation that holds them."""
-        for op in self.ops:
-            yield from op.walk()
+        op = self.first
+        while op is not None:
+            following = op.next
+            yield op
+            for region in op.regions:
+                yield from region.walk()
+            op = following
 
     def constants(self) -> Iterator[Constant]:
         """The constants in the attributes of all operations, those in lists too."""

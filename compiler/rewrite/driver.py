@@ -100,12 +100,13 @@ class _Driver:
         if len(values) != len(op.results):
             msg = f"rule '{rule.name}' gives {len(values)} values for the {len(op.results)} results of '{op.name}'"
             raise InvalidGraph(msg)
-        built = match.built
+        built, queued = match.built, self.queued
         if built:
             self.record_lineage(rule, op, match)
         for index, old in enumerate(op.results):
             for user in old.users:
-                self.push(user)
+                if user not in queued:
+                    self.push(user)
             replace_value(rule.name, op, old, values[index])
         for made in built:
             self.push(made)

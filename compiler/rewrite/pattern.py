@@ -89,7 +89,8 @@ class ConstantPattern(Pattern):
         name = self.name
 
         def match(value: Value | None, bindings: Bindings, then: Continue) -> bool:
-            if value is None or known_value(value) is None:
+            op = None if value is None else value.op
+            if value is None or op is None or not op.definition.holds_constant or known_value(value) is None:
                 return bindings.refuse(lambda: f"operand '{name}' is no constant with data")
             return bind(value, bindings, then)
 
@@ -145,7 +146,7 @@ class OperationPattern(Pattern):
 
         def match(op: Op, bindings: Bindings, then: Continue) -> bool:
             operands = op.operands
-            if len(operands) < count or (len(operands) > count and not more):
+            if len(operands) != count and (len(operands) < count or not more):
                 return bindings.refuse(lambda: f"'{op.name}' has {len(operands)} operands; the rule takes {count}")
             bindings.matched.append(op)
             if match_operands(operands, bindings, then):
