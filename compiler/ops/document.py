@@ -109,7 +109,10 @@ def _introduction(families: dict[str, list[Operator]]) -> str:
         f"- [{family}](#{family}): {', '.join(f'[{member.name}](#{member.name})' for member in members)}"
         for family, members in sorted(families.items())
     )
-    return f"{count} operators, {composites} of them composites, which simpler ones express.\n\n{listed}"
+    return (
+        f"{count} operators, {composites} of them composites, which simpler ones express. A *value operand* is small and "
+        f"must be known before the result's sizes or the loops are.\n\n{listed}"
+    )
 
 
 def _groups() -> str:
@@ -134,7 +137,7 @@ def _marks(spec: Operand) -> Iterable[str]:
     if spec.variadic:
         yield "any number"
     if spec.value:
-        yield "its value decides the result's shape"
+        yield "value operand"
 
 
 def _attributes(specs: Iterable[Attribute]) -> str:
