@@ -3,14 +3,14 @@
 Run from a clone (``pytest -n auto conformance/``); it is no part of the wheel. Where to find what:
 
 =====================  ======================================================================================
-conftest.py            the options of the command line and the hooks into pytest
+conftest.py            the hooks into pytest; options.py: the options of the command line
 collection.py          which cases are tried: pytest collectors and items, selection by option
 suites/                where cases come from: manifests, ONNX's own tests, whole models, invalid models
-isolation.py           a persistent child process that runs cases; a crash or a hang costs one case
+isolation.py           runs cases in a process that may be lost (case_process.py): a crash costs one case
 judge.py               one case from model to record, inside the child
 oracles.py             independent references and their runs in float64
 vote.py                what the oracles say together
-tolerance.py           the named tolerance classes
+tolerance.py           the tolerance classes; tolerance_names.py: how manifests write them
 comparison.py          outputs against a reference, in one class
 numerics.py            formats of numbers: mantissa, limits, units in the last place
 widening.py            an ONNX model with every float type made wider

@@ -9,7 +9,8 @@ import pytest
 from conformance.comparison import Evidence, Verdict, compare
 from conformance.errors import UnknownToleranceClass
 from conformance.numerics import format_of
-from conformance.tolerance import MissingEvidence, parse_tolerance
+from conformance.tolerance import MissingEvidence
+from conformance.tolerance_names import parse_tolerance
 
 F32 = np.dtype(np.float32)
 WITHIN, SECOND, DIFFERENT = Verdict.WITHIN, Verdict.SECOND_TIER, Verdict.DIFFERENT

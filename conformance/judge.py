@@ -18,7 +18,8 @@ from conformance.case import CaseInfo, LoadedCase, Suite
 from conformance.comparison import Evidence, Output, Verdict, compare
 from conformance.errors import Unavailable
 from conformance.oracles import EXPECTED, ORACLES, TWIN, Question, ask, gather_evidence
-from conformance.tolerance import MissingEvidence, ToleranceClass, parse_tolerance
+from conformance.tolerance import MissingEvidence, ToleranceClass
+from conformance.tolerance_names import parse_tolerance
 from conformance.vote import Judgement, judge_outputs
 from reports.record import Outcome, Placement, Stage
 

@@ -15,7 +15,7 @@ from conformance.oracles import (
     ask,
     gather_evidence,
 )
-from conformance.tolerance import parse_tolerance
+from conformance.tolerance_names import parse_tolerance
 
 
 def one_node(operator, element, shape, output=None, opset=21, **attributes):

@@ -5,7 +5,7 @@ import pytest
 
 from conformance.comparison import Evidence
 from conformance.oracles import Answer
-from conformance.tolerance import parse_tolerance
+from conformance.tolerance_names import parse_tolerance
 from conformance.vote import judge_outputs
 from reports.record import Outcome
 

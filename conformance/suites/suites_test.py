@@ -10,7 +10,7 @@ from conformance.onnxruntime_runner import open_session, run_model
 from conformance.suites import SUITES, make_suite
 from conformance.suites.light_models import light_model, seeded_image
 from conformance.suites.models import SOURCES, Models, Source, _twin
-from conformance.tolerance import parse_tolerance
+from conformance.tolerance_names import parse_tolerance
 
 
 @pytest.mark.parametrize("name", SUITES)
