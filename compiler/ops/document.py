@@ -110,8 +110,8 @@ def _introduction(families: dict[str, list[Operator]]) -> str:
         for family, members in sorted(families.items())
     )
     return (
-        f"{count} operators, {composites} of them composites, which simpler ones express. A *value operand* is small and "
-        f"must be known before the result's sizes or the loops are.\n\n{listed}"
+        f"{count} operators, {composites} of them composites, which simpler ones express. A *value operand* is small "
+        f"and must be known before the result's sizes or the loops are.\n\n{listed}"
     )
 
 
