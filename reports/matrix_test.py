@@ -55,13 +55,14 @@ def test_only_passed_cases_on_the_accelerator_count_as_accelerated():
     cell = Cell(ADD)
     for case_id, outcome, placement in [
         ("a", "passed", "accelerator"),
+        ("f", "passed", "accelerator"),
         ("b", "passed", "mixed"),
         ("c", "passed", "host"),
         ("d", "wrong_result", "accelerator"),
         ("e", "folded", "folded"),
     ]:
         cell.add(record(case_id, outcome=outcome, placement=placement))
-    assert (cell.cases, cell.accelerated) == (5, 1)
+    assert (cell.cases, cell.accelerated) == (6, 2)
 
 
 def test_the_denominator_has_the_types_that_the_schema_allows():

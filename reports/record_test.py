@@ -35,7 +35,9 @@ def test_a_record_survives_its_line_of_json():
 
 def test_a_line_is_strict_json_even_with_figures_that_are_not_finite():
     record = Record(
-        **MINIMAL, attributes={"alpha": float("nan")}, errors=Errors(max_abs=math.inf, bias=-math.inf, max_rel=math.nan)
+        **MINIMAL,
+        attributes={"alpha": [math.nan, math.inf, -math.inf]},
+        errors=Errors(max_abs=math.inf, bias=-math.inf, max_rel=math.nan),
     )
 
     def refuse(constant):
@@ -43,7 +45,7 @@ def test_a_line_is_strict_json_even_with_figures_that_are_not_finite():
 
     data = json.loads(record.to_line(), parse_constant=refuse)
     assert data["errors"] == {"max_ulp": None, "max_abs": "Infinity", "max_rel": "NaN", "bias": "-Infinity"}
-    assert data["attributes"] == {"alpha": "NaN"}
+    assert data["attributes"] == {"alpha": ["NaN", "Infinity", "-Infinity"]}
     again = Record.model_validate(data)
     assert again.errors.max_abs == math.inf
     assert math.isnan(again.errors.max_rel)

@@ -4,12 +4,14 @@ import os
 import re
 from io import StringIO
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 from rich.console import Console
 
 from reports.diff import compare
 from reports.errors import ReportError
+from reports.junit import write_junit
 from reports.matrix import CellKey
 from reports.record import Errors, HostOperator, Outcome, Record
 from reports.store import RecordWriter, write_records
@@ -216,7 +218,23 @@ def test_without_a_denominator_the_whole_of_onnx_counts(run):
     assert not known_cells([])
 
 
-def test_a_case_expected_to_fail_is_skipped_in_junit_and_a_surprise_is_a_failure(run, tmp_path):
-    write_reports(run, tmp_path / "out", CELLS)
-    text = (tmp_path / "out" / "junit.xml").read_text(encoding="utf-8")
-    assert re.search(r'<testsuites tests="5" failures="2" errors="1" skipped="1">', text)
+def test_a_case_expected_to_fail_is_skipped_in_junit_and_a_surprise_is_a_failure(tmp_path):
+    cases = {
+        "a": {"outcome": "unsupported", "expected": "unsupported"},
+        "b": {"outcome": "passed", "expected": "unsupported", "unexpected": True},
+        "c": {"outcome": "passed"},
+        "d": {"outcome": "crash"},
+    }
+    records = [
+        Record(**COMMON, case_id=name, operator="Add", stage="lower", **fields) for name, fields in cases.items()
+    ]
+    write_junit(records, tmp_path / "junit.xml")
+    found = ET.parse(tmp_path / "junit.xml").getroot()
+    tags = {case.get("name"): [child.tag for child in case] for case in found.iter("testcase")}
+    assert tags == {"a": ["skipped"], "b": ["failure"], "c": [], "d": ["error"]}
+    assert {name: found.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
+        "tests": "4",
+        "failures": "1",
+        "errors": "1",
+        "skipped": "1",
+    }
