@@ -3,6 +3,7 @@
 from compiler.frontends.onnx.converters import (
     activation,
     attention,
+    blocks,
     contraction,
     control,
     convert,
@@ -19,11 +20,13 @@ from compiler.frontends.onnx.converters import (
     reduce,
     resize,
     sampling,
+    signal,
 )
 
 __all__ = [
     "activation",
     "attention",
+    "blocks",
     "contraction",
     "control",
     "convert",
@@ -40,4 +43,5 @@ __all__ = [
     "reduce",
     "resize",
     "sampling",
+    "signal",
 ]

@@ -1,0 +1,151 @@
+"""Signals: Fourier transforms as products with their matrices, frames, mel weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from compiler.frontends.onnx.converters.common import cast, concat, unsqueeze
+from compiler.frontends.onnx.site import Site, converts
+from compiler.frontends.onnx.types import element_from
+from compiler.ir import F32, I64, Array, Value
+from compiler.ops.contraction import MatMul
+from compiler.ops.elementwise import Add, Mul, Sub
+from compiler.ops.indexing import Gather
+from compiler.ops.movement import Transpose
+
+
+@dataclass(frozen=True, slots=True)
+class _Transform:
+    """A discrete Fourier transform: its length, direction, and whether only half of the spectrum is there."""
+
+    length: int
+    inverse: bool
+    onesided: bool
+
+    def matrices(self, size: int) -> tuple[Array, Array]:
+        """Cosines and sines [size, results] of the angles 2 pi t k / length.
+
+        Elements beyond the length count for nothing. The half of a spectrum that a real inverse takes stands for both
+        halves: all of its elements but the first, and the middle one of an even length, count twice.
+        """
+        half = self.length // 2 + 1
+        results = half if self.onesided and not self.inverse else self.length
+        angles = 2 * np.pi * (np.outer(np.arange(size), np.arange(results)) % self.length) / self.length
+        weights = (np.arange(size) < (half if self.onesided and self.inverse else self.length)).astype(np.float64)
+        if self.inverse:
+            weights /= self.length
+        if self.inverse and self.onesided:
+            weights[1 : (self.length + 1) // 2] *= 2
+        return np.cos(angles) * weights[:, None], np.sin(angles) * weights[:, None]
+
+
+def _transformed(site: Site, x: Value, axis: int, transform: _Transform) -> Value:
+    """The transform of x [..., 1 or 2] along ``axis``, the last dim being real and imaginary part.
+
+    Floats below 32 bits are transformed in float32.
+    """
+    rank, element = site.rank(x), x.tensor.element
+    wide = F32 if element.bits < F32.bits else element
+    size, parts = x.tensor.known_dims[axis], x.tensor.known_dims[-1]
+    if not isinstance(size, int) or not isinstance(parts, int):
+        site.undecided("the size of the transformed axis is unknown")
+    if parts not in {1, 2} or (transform.onesided and (parts == 2) != transform.inverse):
+        site.invalid(f"x has {parts} parts, and attribute 'onesided' is {int(transform.onesided)}")
+    cosines, sines = (site.b.constant(matrix.astype(wide.dtype)) for matrix in transform.matrices(size))
+    order = [d for d in range(rank - 1) if d != axis] + [axis]
+    back = [order.index(d) for d in range(rank - 1)]
+
+    def component(part: int) -> Value:
+        taken = cast(site, site.b(Gather, x, site.scalar(part, I64), axis=rank - 1), wide)
+        return site.b(Transpose, taken, permutation=tuple(order))
+
+    def placed(value: Value) -> Value:
+        return unsqueeze(site, cast(site, site.b(Transpose, value, permutation=tuple(back)), element), (rank - 1,))
+
+    real = component(0)
+    re, im = site.b(MatMul, real, cosines), site.b(MatMul, real, sines)
+    if not transform.inverse:
+        im = site.b(Sub, site.scalar_like(0, im), im)
+    if parts == 2:
+        imaginary = component(1)
+        turned = site.b(MatMul, imaginary, sines)
+        re = site.b(Sub if transform.inverse else Add, re, turned)
+        im = site.b(Add, site.b(MatMul, imaginary, cosines), im)
+    if transform.inverse and transform.onesided:
+        return placed(re)
+    return concat(site, [placed(re), placed(im)], axis=rank - 1)
+
+
+def _fourier(site: Site, axis: int) -> Value:
+    x = site.input(0)
+    rank = site.rank(x)
+    axis = site.axis(axis, rank)
+    if axis == rank - 1:
+        site.invalid("the axis is the last dim, which holds real and imaginary part")
+    inverse, onesided = bool(site.attribute("inverse")), bool(site.attribute("onesided"))
+    size = x.tensor.known_dims[axis]
+    if site.has(1):
+        (length,) = site.needed_integers(1)
+    elif isinstance(size, int):
+        length = 2 * (size - 1) if inverse and onesided else size
+    else:
+        site.undecided("the size of the transformed axis is unknown")
+    if length < 1:
+        site.invalid(f"the length is {length}; expected at least 1")
+    return _transformed(site, x, axis, _Transform(length, inverse, onesided))
+
+
+@converts("DFT", until=17)
+def dft_by_attribute(site: Site) -> Value:
+    """The axis is an attribute, by default that after the batch."""
+    return _fourier(site, site.attribute("axis"))
+
+
+@converts("DFT", since=20)
+def dft(site: Site) -> Value:
+    """The axis is an input, by default the last of the signal."""
+    return _fourier(site, site.needed_integers(2)[0] if site.has(2) else -2)
+
+
+@converts("STFT")
+def stft(site: Site) -> Value:
+    """Frames of the signal, each times the window and transformed."""
+    signal = site.input(0)
+    site.rank(signal)
+    size = signal.tensor.known_dims[1]
+    if not isinstance(size, int):
+        site.undecided("the length of the signal is unknown")
+    (step,) = site.needed_integers(1)
+    window = site.optional(2)
+    width = None if window is None else window.tensor.known_dims[0]
+    length = site.needed_integers(3)[0] if site.has(3) else size if width is None else width
+    if not isinstance(length, int):
+        site.undecided("the length of the window is unknown")
+    if step < 1 or not 1 <= length <= size or (isinstance(width, int) and width != length):
+        site.invalid(f"step {step}, frames of {length}, a window of {width} and a signal of {size} do not fit")
+    places = np.arange((size - length) // step + 1)[:, None] * step + np.arange(length)
+    frames = site.b(Gather, signal, site.b.constant(places.astype(np.int64)), axis=1)
+    if window is not None:
+        frames = site.b(Mul, frames, unsqueeze(site, window, (1,)))
+    return _transformed(site, frames, 2, _Transform(length, inverse=False, onesided=bool(site.attribute("onesided"))))
+
+
+@converts("MelWeightMatrix")
+def mel_weight_matrix(site: Site) -> Value:
+    """Triangles over the bins of a spectrum, evenly spread on the mel scale, as ONNX's reference spreads them."""
+    bands, length, rate = (site.needed_integers(index)[0] for index in range(3))
+    low, high = (float(site.needed(index).reshape(())) for index in (3, 4))
+    edges = 2595 * np.log10(1 + np.array([low, high]) / 700)
+    mels = edges[0] + np.arange(bands + 2) * (edges[1] - edges[0]) / (bands + 2)
+    places = ((length + 1) * 700 * (10 ** (mels / 2595) - 1) // rate).astype(np.int64)
+    lower, centre, upper = places[:-2], places[1:-1], places[2:]
+    bins = np.arange(length // 2 + 1)[:, None]
+    with np.errstate(all="ignore"):
+        rising = np.where(centre == lower, 1.0, (bins - lower) / (centre - lower))
+        falling = (upper - bins) / (upper - centre)
+    weights = np.where((bins >= lower) & (bins <= centre), rising, 0.0)
+    weights = np.where((bins >= centre) & (bins < upper), falling, weights)
+    element = element_from(site.attribute("output_datatype"), f"node '{site.node}'")
+    return site.b.constant(weights.astype(element.dtype))
