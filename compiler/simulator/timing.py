@@ -100,9 +100,9 @@ class _Store:
 
 
 class _Loop:
-    """A repeat. Waits refer to the ids ``own`` inside of it and, from inside, to ``outer`` ones."""
+    """A repeat. ``own``: the ids inside of it that anything waits for; ``moves``: whether it has transfers."""
 
-    __slots__ = ("body", "count", "engines", "moves", "outer", "own")
+    __slots__ = ("body", "count", "engines", "moves", "own")
 
     def __init__(self, count: int, body: list[_Node], waited: frozenset[int]) -> None:
         self.count, self.body = count, body
@@ -111,7 +111,6 @@ class _Loop:
         self.engines = sorted({leaf.engine for leaf in leaves})
         self.own = sorted(inside & waited)
         self.moves = bool({_IN, _OUT} & set(self.engines))
-        self.outer = sorted({on for leaf in leaves for on, _ in leaf.waits} - inside)
 
 
 _Node: TypeAlias = "_Leaf | _Loop"
@@ -304,25 +303,19 @@ class Clock:
         now, step = self._now(loop), self._step_now(loop)
         ready = [self._ready[engine] for engine in loop.engines]
         logical = [self._logical[engine] for engine in loop.engines]
-        # What ended before every engine of the loop is ready can no longer delay anything inside.
-        floor, logical_floor = min(ready, default=0), min(logical, default=0)
+        # Instances outside of the loop delay its first iteration only: whoever waits for one is behind it after that.
+        floor = min(ready, default=0)
         own = tuple(
             tuple((None if end.real is None else end.real - now, end.logical - step) for end in self._ends[on])
             for on in loop.own
         )
-        outer = tuple(
-            tuple(
-                (None if end.real is None else max(end.real, floor) - now, max(end.logical, logical_floor) - step)
-                for end in self._ends[on]
-            )
-            for on in loop.outer
-        )
         dram: tuple[object, ...] = ()
         if loop.moves:
             stores = tuple((one.leaf.item, one.floor - now, one.logical - step) for one in self._stores)
-            dram = (max(self._open, floor) - now, stores)
+            queued = (self._open - now, self._ready[_OUT] - now) if stores else (max(self._open, floor) - now,)
+            dram = (queued, stores)
         relative = tuple(at - now for at in ready), tuple(at - step for at in logical)
-        return (self._last - now, relative, own, outer, dram)
+        return (self._last - now, relative, own, dram)
 
     def _counters(self) -> list[int]:
         return [*self._kernel, *(cycles for row in self._idle for cycles in row)]
