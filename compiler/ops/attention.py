@@ -9,7 +9,7 @@ import numpy as np
 
 from compiler.errors import TypeMismatch
 from compiler.ir import BOOL, I32, I64, Call, Type, Value, tensor
-from compiler.ops.compose import COMPUTE_TYPE, Emit, Rounded, padded
+from compiler.ops.compose import COMPUTE_TYPE, Emit, Rounded, known_sizes, padded
 from compiler.ops.registry import FLAG, FLOAT, NUMBER, Attribute, Operand, Variable, choice, integer, register
 from compiler.ops.shapes import broadcast_dims
 
@@ -80,7 +80,8 @@ class Attention(Rounded):
     def _scale(self, call: Call) -> float:
         if call.get("scale") is not None:
             return call.number("scale")
-        return 1 / math.sqrt(call.shape(0)[3])
+        (size,) = known_sizes(call.tensor(0), (3,))
+        return 1 / math.sqrt(size)
 
     def expand(self, call: Call, emit: Emit, operands: Sequence[Value | None]) -> Sequence[Value]:
         q, k, v, mask, lengths, offset = padded(operands, 6)
@@ -92,10 +93,11 @@ class Attention(Rounded):
         q = emit("mul", q, self._scale(call))
         keys = emit.transpose(k, (0, 1, 3, 2))
         if grouped:
-            (batch, many, steps, size), few = q.tensor.shape, k.tensor.shape[1]
+            batch, steps, length = q.tensor.known_dims[0], q.tensor.known_dims[2], k.tensor.known_dims[2]
+            (many, size), (few,) = known_sizes(q.tensor, (1, 3)), known_sizes(k.tensor, (1,))
             split = emit.reshape(q, [batch, few, many // few, steps, size])
             scores = emit("matmul", split, emit.unsqueeze(keys, [2]))
-            scores = emit.reshape(scores, [batch, many, steps, k.tensor.shape[2]])
+            scores = emit.reshape(scores, [batch, many, steps, length])
         else:
             scores = emit("matmul", q, keys)
         stages = {"raw": scores}
@@ -106,10 +108,9 @@ class Attention(Rounded):
         scores = stages["biased"] = self._emit_biased(call, emit, scores, mask, lengths, offset)
         weights = stages["weights"] = _emit_softmax(emit, scores)
         if grouped:
-            length = k.tensor.shape[2]
             split = emit.reshape(weights, [batch, few, many // few, steps, length])
             result = emit("matmul", split, emit.unsqueeze(v, [2]))
-            result = emit.reshape(result, [batch, many, steps, v.tensor.shape[3]])
+            result = emit.reshape(result, [batch, many, steps, v.tensor.known_dims[3]])
         else:
             result = emit("matmul", weights, v)
         wanted = call.text("scores")
@@ -131,7 +132,8 @@ class Attention(Rounded):
             if left >= 0:
                 allowed.append(emit("ge", ahead, -left))
         if lengths is not None:
-            keys = emit.constant(np.arange(call.shape(1)[2]).reshape(1, 1, 1, -1))
+            (count,) = known_sizes(call.tensor(1), (2,))
+            keys = emit.constant(np.arange(count).reshape(1, 1, 1, -1))
             allowed.append(emit("lt", keys, emit.unsqueeze(emit.cast(lengths, I64), [1, 2, 3])))
         if not allowed:
             return scores
@@ -143,7 +145,7 @@ class Attention(Rounded):
     @staticmethod
     def _emit_distance(call: Call, emit: Emit, offset: Value | None) -> Value:
         """Key j minus query position, [S, L], or [B, 1, S, L] where the offset is one a batch entry."""
-        queries, keys = call.shape(0)[2], call.shape(1)[2]
+        (queries,), (keys,) = known_sizes(call.tensor(0), (2,)), known_sizes(call.tensor(1), (2,))
         distance = emit.constant(np.arange(keys)[None, :] - np.arange(queries)[:, None])
         if offset is None:
             return distance
@@ -259,7 +261,7 @@ class Rotary(Rounded):
         assert x is not None
         assert cos is not None
         assert sin is not None
-        size, count = call.shape(0)[3], self._rotated(call, x.tensor)
+        (size,), count = known_sizes(x.tensor, (3,)), self._rotated(call, x.tensor)
         order, half = self._pairs(call, count), count // 2
         if positions is not None:
             cos, sin = (emit("gather", table, positions, axis=0) for table in (cos, sin))

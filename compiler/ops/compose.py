@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from compiler.errors import TypeMismatch
+from compiler.errors import TypeMismatch, UnsupportedType
 from compiler.ir import F32, Builder, Call, ElementType, Op, RunRegion, TensorType, Type, Value, element_of
 from compiler.ops.registry import ELEMENT, Attribute, Composite, Operator, lookup
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from compiler.ir import Array, AttributeValue
+    from compiler.ir import Array, AttributeValue, Dim
 
 COMPUTE_TYPE: Final = Attribute(
     "compute_type", ELEMENT, None, "Type of the formula; absent: float32 for narrower floats, else the operand's own."
@@ -29,6 +29,11 @@ COMPUTE_TYPE: Final = Attribute(
 def widened(element: ElementType) -> ElementType:
     """The element type in which sums and formulas over ``element`` are computed: float32 for floats below 32 bits."""
     return F32 if element.is_float and element.bits < F32.bits else element
+
+
+def known_sizes(type_: TensorType, axes: Iterable[int]) -> tuple[int, ...]:
+    """The sizes of these dims as numbers; others may be symbolic. Raises UnsupportedType where one of them is."""
+    return type_.with_dims([type_.known_dims[axis] for axis in axes]).shape
 
 
 def padded(operands: Sequence[Any], count: int) -> list[Any]:
@@ -71,11 +76,21 @@ class Emit:
         """The value in another element type; itself where it has that type."""
         return value if value.tensor.element is element else self("cast", value, to=element)
 
-    def reshape(self, value: Value, sizes: Sequence[int]) -> Value:
-        """The value with these sizes, one of which may be -1; itself where it has them."""
+    def reshape(self, value: Value, sizes: Sequence[Dim]) -> Value:
+        """The value with these sizes, one of which may be -1 or symbolic; itself where it has them.
+
+        Raises UnsupportedType where more than one is symbolic.
+        """
         if value.tensor.dims == tuple(sizes):
             return value
-        return self("reshape", value, self.integers(sizes))
+        numbers = [size if isinstance(size, int) else -1 for size in sizes]
+        if numbers.count(-1) > 1:
+            msg = f"a reshape to {list(sizes)} is needed, and more than one size is symbolic"
+            raise UnsupportedType(msg)
+        result = self("reshape", value, self.integers(numbers))
+        if -1 not in sizes:
+            result.type = result.tensor.with_dims(sizes)
+        return result
 
     def transpose(self, value: Value, permutation: Sequence[int]) -> Value:
         """Dim d of the result is dim permutation[d]; the value itself where nothing moves."""

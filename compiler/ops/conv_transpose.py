@@ -10,7 +10,7 @@ import numpy as np
 
 from compiler.errors import InvalidAttribute, TypeMismatch
 from compiler.ir import UNKNOWN, Builder, Call, Dim, Op, Type, Value, tensor
-from compiler.ops.compose import Emit, Evaluated, widened
+from compiler.ops.compose import Emit, Evaluated, known_sizes, widened
 from compiler.ops.registry import FLOAT, Attribute, Composite, Operand, Variable, integer, integers, register
 from compiler.ops.windows import AUTO_PAD, DILATIONS, PADS, STRIDES
 
@@ -136,7 +136,8 @@ class ConvTranspose(Evaluated, Composite):
         return _Axis(size, kernel, stride, dilation, low, out)
 
     def _static_axes(self, call: Call) -> list[_Axis]:
-        return [axis for axis in self._axes(call, call.shape(0)[2:], call.shape(1)[2:]) if axis is not None]
+        sizes, kernel = (known_sizes(type_, range(2, type_.rank)) for type_ in (call.tensor(0), call.tensor(1)))
+        return [axis for axis in self._axes(call, sizes, kernel) if axis is not None]
 
     def decompose(self, op: Op, builder: Builder) -> Sequence[Value]:
         """Pad (between, and around where it cuts), then conv with the kernel reversed and its channels exchanged."""

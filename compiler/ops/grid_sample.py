@@ -10,7 +10,7 @@ import numpy as np
 
 from compiler.errors import TypeMismatch
 from compiler.ir import F32, I64, UNKNOWN, Call, ElementType, Type, Value, tensor
-from compiler.ops.compose import COMPUTE_TYPE, Emit, Rounded
+from compiler.ops.compose import COMPUTE_TYPE, Emit, Rounded, known_sizes
 from compiler.ops.convert import convert
 from compiler.ops.registry import FLAG, FLOAT, REAL, Attribute, Operand, Variable, choice, register
 
@@ -71,7 +71,9 @@ class GridSample(Rounded):
         x, grid = operands
         assert x is not None
         assert grid is not None
-        (batch, channels, *sizes), out = call.shape(0), call.shape(1)[1:-1]
+        batch, channels = x.tensor.known_dims[:2]
+        sizes = known_sizes(x.tensor, range(2, x.tensor.rank))
+        out = known_sizes(grid.tensor, range(1, grid.tensor.rank - 1))
         element, points = self.compute_element(call), math.prod(out)
         flat = emit.reshape(emit.cast(grid, element), [batch, points, len(sizes)])
         nearest = call.text("mode") == "nearest"
@@ -287,8 +289,7 @@ class AffineGrid(Rounded):
         assert size is not None
         sizes = [int(item) for item in size[2:]]
         moved = emit("matmul", theta, emit.constant(self._base(call, sizes, theta.tensor.element.dtype)))
-        batch = call.shape(0)[0]
-        return (emit.reshape(emit.transpose(moved, (0, 2, 1)), [batch, *sizes, len(sizes)]),)
+        return (emit.reshape(emit.transpose(moved, (0, 2, 1)), [theta.tensor.known_dims[0], *sizes, len(sizes)]),)
 
     def compute(self, call: Call, operands: Sequence[Any]) -> tuple[Any, ...]:
         theta, sizes = operands[0], [int(item) for item in operands[1][2:]]

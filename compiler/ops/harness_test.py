@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from compiler.ir import Builder, Graph, Op, Value, type_of
+from compiler.ir.verifier import verify
 from compiler.ops.interpreter import interpret
 from compiler.ops.operator_check_test import check_inference
 from compiler.ops.registry import Composite, lookup
@@ -66,6 +67,7 @@ def decompose_all(graph: Graph) -> None:
                     old.replace_with(new)
                 op.erase()
                 again = True
+    verify(graph)
 
 
 def run_loops(name, *arrays, **attributes):

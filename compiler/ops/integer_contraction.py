@@ -8,7 +8,7 @@ import numpy as np
 
 from compiler.errors import TypeMismatch
 from compiler.ir import I32, Builder, Call, Op, Type, Value
-from compiler.ops.compose import Emit, Evaluated, padded
+from compiler.ops.compose import Emit, Evaluated, known_sizes, padded
 from compiler.ops.contraction import Conv, MatMul
 from compiler.ops.registry import INTEGER, Attribute, Composite, Operand, Variable, integer, register
 from compiler.ops.windows import WINDOW, WindowPlan
@@ -148,7 +148,8 @@ class ConvInteger(Evaluated, Composite):
 
     @staticmethod
     def _padded(call: Call, emit: Emit, x: Value, zero: Value) -> Value:
-        windows = WindowPlan.of("conv_integer", call, call.shape(1)[2:]).windows(call.shape(0)[2:])
+        sizes, kernel = (known_sizes(type_, range(2, type_.rank)) for type_ in (call.tensor(0), call.tensor(1)))
+        windows = WindowPlan.of("conv_integer", call, kernel).windows(sizes)
         pads = [0, 0, *(window.low for window in windows), 0, 0, *(window.high for window in windows)]
         return emit("pad", x, emit.integers(pads), zero) if any(pads) else x
 

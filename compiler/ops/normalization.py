@@ -8,7 +8,7 @@ import numpy as np
 
 from compiler.errors import TypeMismatch
 from compiler.ir import Call, Type, Value, tensor
-from compiler.ops.compose import COMPUTE_TYPE, Emit, Pointwise, Rounded, padded
+from compiler.ops.compose import COMPUTE_TYPE, Emit, Pointwise, Rounded, known_sizes, padded
 from compiler.ops.registry import FLAG, FLOAT, NUMBER, Attribute, Operand, Variable, integer, integers, register
 from compiler.ops.shapes import normalize_axes, normalize_axis
 
@@ -83,8 +83,9 @@ class Hardmax(Pointwise):
     attributes: ClassVar[tuple[Attribute, ...]] = (_AXIS, COMPUTE_TYPE)
 
     def formula(self, call: Call, emit: Emit, x: Value) -> Value:
-        axis, shape = _axis(call), call.shape(0)
-        positions = np.arange(shape[axis]).reshape([-1 if d == axis else 1 for d in range(len(shape))])
+        axis = _axis(call)
+        (size,) = known_sizes(x.tensor, (axis,))
+        positions = np.arange(size).reshape([-1 if d == axis else 1 for d in range(x.tensor.rank)])
         best = emit("argmax", x, axis=axis, keep_dims=True)
         return emit.cast(emit("eq", best, emit.constant(positions)), x.tensor.element)
 
@@ -247,18 +248,21 @@ class GroupNorm(_Channelwise):
 
     def expand(self, call: Call, emit: Emit, operands: Sequence[Value | None]) -> Sequence[Value]:
         x, scale, bias = padded(operands, 3)
-        shape, groups = call.shape(0), call.integer("num_groups")
-        grouped = emit.reshape(x, [shape[0], groups, int(np.prod(shape[1:])) // groups])
+        groups, dims = call.integer("num_groups"), x.tensor.known_dims
+        sizes = known_sizes(x.tensor, range(1, x.tensor.rank))
+        grouped = emit.reshape(x, [dims[0], groups, int(np.prod(sizes)) // groups])
         _, centered, variance = _emit_centered(emit, grouped, (2,))
         normal = emit("mul", centered, _emit_inverse(emit, variance, call.number("epsilon")))
-        per_channel = [self._emit_channels(emit, vector, shape, groups) for vector in (scale, bias)]
-        return (_emit_affine(emit, emit.reshape(normal, shape), per_channel[0], per_channel[1]),)
+        per_channel = [self._emit_channels(emit, vector, sizes, groups) for vector in (scale, bias)]
+        return (_emit_affine(emit, emit.reshape(normal, dims), per_channel[0], per_channel[1]),)
 
     @staticmethod
-    def _emit_channels(emit: Emit, vector: Value, shape: tuple[int, ...], groups: int) -> Value:
-        if vector.tensor.shape != (shape[1],):
-            vector = emit("gather", vector, emit.constant(np.arange(shape[1]) // (shape[1] // groups)), axis=0)
-        return emit.reshape(vector, [shape[1], *[1] * (len(shape) - 2)])
+    def _emit_channels(emit: Emit, vector: Value, sizes: tuple[int, ...], groups: int) -> Value:
+        """A vector of one entry a channel or a group, as [C, 1, ...]; ``sizes`` are those of x after the first."""
+        channels = sizes[0]
+        if vector.tensor.shape != (channels,):
+            vector = emit("gather", vector, emit.constant(np.arange(channels) // (channels // groups)), axis=0)
+        return emit.reshape(vector, [channels, *[1] * (len(sizes) - 1)])
 
     def compute(self, call: Call, operands: Sequence[Any]) -> tuple[Any, ...]:
         x, scale, bias = operands
@@ -402,11 +406,11 @@ class Lrn(Pointwise):
     )
 
     def formula(self, call: Call, emit: Emit, x: Value) -> Value:
-        size, shape = call.integer("size"), call.shape(0)
-        before = (size - 1) // 2
-        squares = emit.reshape(emit("mul", x, x), [shape[0], 1, shape[1], int(np.prod(shape[2:], initial=1))])
+        size, dims = call.integer("size"), x.tensor.known_dims
+        before, inner = (size - 1) // 2, known_sizes(x.tensor, range(2, x.tensor.rank))
+        squares = emit.reshape(emit("mul", x, x), [dims[0], 1, dims[1], int(np.prod(inner, initial=1))])
         sums = emit("sum_pool", squares, kernel=(size, 1), pads=(before, 0, size - 1 - before, 0))
-        base = emit("add", emit("mul", emit.reshape(sums, shape), call.number("alpha") / size), call.number("bias"))
+        base = emit("add", emit("mul", emit.reshape(sums, dims), call.number("alpha") / size), call.number("bias"))
         return emit("div", x, emit("pow", base, call.number("beta")))
 
     def values(self, call: Call, x: Array) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 
 from compiler.errors import EvaluationError, TypeMismatch
 from compiler.ir import I64, Builder, Call, ElementType, Op, TensorType, Type, Value, tensor
-from compiler.ops.compose import COMPUTE_TYPE, Emit, Evaluated, Rounded, widened
+from compiler.ops.compose import COMPUTE_TYPE, Emit, Evaluated, Rounded, known_sizes, widened
 from compiler.ops.registry import FLAG, FLOAT, REAL, Attribute, Composite, Operand, Variable, integer, register
 from compiler.ops.scalars import limits
 from compiler.ops.windows import CEIL_MODE, KERNEL, PADS, STRIDES, WINDOW, WindowPlan, Windows, window_view
@@ -43,6 +43,12 @@ def _pooled(name: str, call: Call) -> tuple[TensorType, ...]:
 
 def _windows(name: str, call: Call, shape: Sequence[int]) -> tuple[Windows, ...]:
     return WindowPlan.of(name, call, call.integers("kernel")).windows(shape[2:])
+
+
+def _known_windows(name: str, call: Call) -> tuple[Windows, ...]:
+    """The windows of a call whose spatial dims are known."""
+    x = call.tensor(0)
+    return WindowPlan.of(name, call, call.integers("kernel")).windows(known_sizes(x, range(2, x.rank)))
 
 
 def _pool_loops(
@@ -238,7 +244,7 @@ class AvgPool(Rounded):
         padded = any(call.integers("pads")) or call.text("auto_pad") != "explicit"
         if not call.flag("ceil_mode") and (include or not padded):
             return (emit("div", total, float(np.prod(kernel))),)
-        counts = window_counts(_windows(self.name, call, call.shape(0)), include_pad=include)
+        counts = window_counts(_known_windows(self.name, call), include_pad=include)
         if counts.size and (counts == counts.flat[0]).all():
             return (emit("div", total, float(counts.flat[0])),)
         return (emit("div", total, emit.constant(counts.astype(x.tensor.element.dtype))),)

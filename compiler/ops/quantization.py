@@ -13,7 +13,7 @@ import numpy as np
 
 from compiler.errors import InvalidAttribute, TypeMismatch
 from compiler.ir import F32, I32, U8, Call, ElementType, Type, Value, element_of, tensor
-from compiler.ops.compose import COMPUTE_TYPE, Emit, Rounded, padded, widened
+from compiler.ops.compose import COMPUTE_TYPE, Emit, Rounded, known_sizes, padded, widened
 from compiler.ops.convert import convert
 from compiler.ops.registry import (
     ELEMENT,
@@ -69,7 +69,8 @@ def _layout(call: Call, index: int) -> list[int] | None:
 def _block_indices(call: Call) -> tuple[int, Array]:
     """The axis and, for each of its places, the block it lies in."""
     axis = normalize_axis("quantization axis", call.integer("axis"), call.tensor(0).rank)
-    return axis, np.arange(call.shape(0)[axis]) // call.integer("block")
+    (size,) = known_sizes(call.tensor(0), (axis,))
+    return axis, np.arange(size) // call.integer("block")
 
 
 def _blocked(call: Call, index: int) -> bool:

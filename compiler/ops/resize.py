@@ -8,7 +8,7 @@ import numpy as np
 
 from compiler.errors import InvalidAttribute, TypeMismatch, UnsupportedType
 from compiler.ir import F32, I64, UNKNOWN, Call, Dim, ElementType, Type, Value, element_of, tensor
-from compiler.ops.compose import COMPUTE_TYPE, Emit, Rounded
+from compiler.ops.compose import COMPUTE_TYPE, Emit, Rounded, known_sizes
 from compiler.ops.convert import convert
 from compiler.ops.registry import FLAG, FLOAT, NUMBER, REAL, Attribute, Operand, Variable, choice, integers, register
 from compiler.ops.resize_plan import COORDINATES, NEAREST, Axis, Sampling, Taps, taps
@@ -152,7 +152,10 @@ class Resize(Rounded):
                 msg = f"resize: the value of operand '{self.operands[index].name}' is needed and not known"
                 raise UnsupportedType(msg)
         sampling = self.sampling(call)
-        plans = [axis for axis in self.plan(call, call.shape(0), values) if not axis.is_identity(sampling)]
+        used = self._axes(call, x.tensor.rank)
+        known_sizes(x.tensor, used)
+        shape = [dim if isinstance(dim, int) else 0 for dim in x.tensor.known_dims]
+        plans = [axis for axis in self.plan(call, shape, values) if not axis.is_identity(sampling)]
         if sampling.mode != "nearest" and plans:
             x = emit.cast(x, self.compute_element(call))
         for axis in plans:
