@@ -125,6 +125,8 @@ def on_matrix(nest: Nest, machine: Machine) -> Contraction | None:
     found = contraction_of(nest)
     if found is None or machine.accumulator(*factor_elements(nest, found)) is not nest.accumulate:
         return None
+    if not machine.target.vector.shares_products:
+        return found
     sizes = [1, 1, 1, 1]
     for place, loops in enumerate((found.batch, found.m, found.n, found.k)):
         for loop in loops:

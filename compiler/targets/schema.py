@@ -99,13 +99,15 @@ class VectorUnit(Part):
     """The vector unit. Tensors may have the types ``elements``; ``internal`` ones exist only inside programs.
 
     Internal types are those of accumulators and wider intermediates: a float16 target sums in float32 and yet takes no
-    float32 tensor.
+    float32 tensor. ``shares_products``: sums of products that the matrix array takes may go to the vector unit where
+    that is faster; false for arrays that stand for published ones, which have no such unit.
     """
 
     lanes: Positive
     elements: tuple[Element, ...]
     internal: tuple[Element, ...] = ()
     cycles: VectorCycles
+    shares_products: bool = True
 
     @property
     def allowed(self) -> frozenset[ElementType]:
