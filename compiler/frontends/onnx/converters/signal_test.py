@@ -1,0 +1,118 @@
+import numpy as np
+import pytest
+
+from compiler.errors import InvalidModel
+from compiler.frontends.onnx.harness_test import agrees_with_onnxruntime, run_node
+
+RANDOM = np.random.default_rng(19)
+REAL = RANDOM.normal(size=(2, 7, 5, 1)).astype(np.float32)
+COMPLEX = RANDOM.normal(size=(2, 7, 5, 2)).astype(np.float32)
+
+
+def pairs(values):
+    return np.stack([values.real, values.imag], -1)
+
+
+def joined(array):
+    wide = array.astype(np.float64)
+    return wide[..., 0] + 1j * wide[..., 1] if array.shape[-1] == 2 else wide[..., 0]
+
+
+def transform(x, opset, axis, length, **attributes):
+    if opset < 20:
+        return run_node("DFT", [x, np.array(length)], opset, known=[1], axis=axis, **attributes)[0]
+    return run_node("DFT", [x, np.array(length), np.array(axis)], opset, known=[1, 2], **attributes)[0]
+
+
+@pytest.mark.parametrize("opset", [17, 20])
+@pytest.mark.parametrize("x", [REAL, COMPLEX], ids=["real", "complex"])
+@pytest.mark.parametrize(("axis", "length"), [(1, 7), (2, 5), (1, 4), (1, 10), (-2, 5)])
+def test_fourier_transform_and_its_inverse(x, opset, axis, length):
+    place = axis % 4
+    np.testing.assert_allclose(
+        transform(x, opset, axis, length), pairs(np.fft.fft(joined(x), length, place)), atol=2e-5
+    )
+    inverse = transform(x, opset, axis, length, inverse=1)
+    np.testing.assert_allclose(inverse, pairs(np.fft.ifft(joined(x), length, place)), atol=2e-5)
+
+
+@pytest.mark.parametrize("length", [7, 4, 9])
+def test_half_a_spectrum(length):
+    np.testing.assert_allclose(
+        transform(REAL, 20, 1, length, onesided=1), pairs(np.fft.rfft(joined(REAL), length, 1)), atol=2e-5
+    )
+    # The first element of a real signal's spectrum is real, and so is the middle one of an even length.
+    half = pairs(np.fft.rfft(joined(REAL), length, 1)).astype(np.float32)
+    back = transform(half, 20, 1, length, onesided=1, inverse=1)
+    np.testing.assert_allclose(back[..., 0], np.fft.irfft(joined(half), length, 1), atol=2e-5)
+
+
+def test_defaults():
+    spectrum = pairs(np.fft.fft(joined(REAL), axis=1))
+    np.testing.assert_allclose(run_node("DFT", [REAL], 17)[0], spectrum, atol=2e-5)
+    np.testing.assert_allclose(run_node("DFT", [REAL], 20)[0], pairs(np.fft.fft(joined(REAL), axis=2)), atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("x", "attributes"), [(COMPLEX, {"onesided": 1}), (REAL, {"onesided": 1, "inverse": 1}), (REAL, {"axis": 3})]
+)
+def test_wrong_transforms_are_refused(x, attributes):
+    with pytest.raises(InvalidModel):
+        run_node("DFT", [x], 17, **attributes)
+
+
+SIGNAL = RANDOM.normal(size=(2, 20, 1)).astype(np.float32)
+
+
+@pytest.mark.parametrize("onesided", [0, 1])
+def test_short_time_fourier_transform(onesided):
+    window = np.hanning(8).astype(np.float32)
+    step, length = np.array(3), np.array(8)
+    agrees_with_onnxruntime("STFT", [SIGNAL, step, window, length], 17, known=[1, 3], onesided=onesided)
+    agrees_with_onnxruntime("STFT", [SIGNAL, step, window], 17, known=[1], onesided=onesided)
+
+
+def test_frames_that_do_not_fit_are_refused():
+    with pytest.raises(InvalidModel, match="do not fit"):
+        run_node("STFT", [SIGNAL, np.array(3), None, np.array(21)], 17, known=[1, 3])
+
+
+def test_mel_weights():
+    arrays = [np.array(8), np.array(16), np.array(8192), np.array(0, np.float32), np.array(4096, np.float32)]
+    agrees_with_onnxruntime("MelWeightMatrix", arrays, 17, known=range(5))
+
+
+@pytest.mark.parametrize(
+    ("block", "attributes"),
+    [
+        ((2, 3), {}),
+        ((2, 2), {"strides": [2, 1], "pads": [1, 0, 0, 1]}),
+        ((2, 2), {"dilations": [2, 2]}),
+        ((2, 3), {"strides": [3, 2]}),
+    ],
+)
+def test_blocks_are_summed_into_an_image(block, attributes):
+    image = (5, 7)
+    strides, dilations = attributes.get("strides", [1, 1]), attributes.get("dilations", [1, 1])
+    pads = attributes.get("pads", [0] * 4)
+    counts = [(image[d] + pads[d] + pads[2 + d] - (block[d] - 1) * dilations[d] - 1) // strides[d] + 1 for d in (0, 1)]
+    columns = RANDOM.normal(size=(2, 3 * block[0] * block[1], counts[0] * counts[1])).astype(np.float32)
+    arrays = [columns, np.array(image), np.array(block)]
+    agrees_with_onnxruntime("Col2Im", arrays, 18, known=[1, 2], **attributes)
+
+
+def test_blocks_that_do_not_fit_are_refused():
+    with pytest.raises(InvalidModel, match="do not fit"):
+        run_node("Col2Im", [np.zeros((1, 7, 4), np.float32), np.array([5, 5]), np.array([2, 2])], 18, known=[1, 2])
+
+
+@pytest.mark.parametrize("mode", ["linear", "circular"])
+def test_cache_is_written_from_an_index_on(mode):
+    cache, update = np.zeros((2, 3, 4, 2), np.float32), RANDOM.normal(size=(2, 3, 2, 2)).astype(np.float32)
+    first = np.array([1, 2 if mode == "linear" else 3])
+    (got,) = run_node("TensorScatter", [cache, update, first], 24, mode=mode)
+    for batch, start in enumerate(first):
+        for step in range(2):
+            np.testing.assert_array_equal(got[batch, :, (start + step) % 4], update[batch, :, step])
+    assert np.count_nonzero(got) == update.size
+    np.testing.assert_array_equal(run_node("TensorScatter", [cache, update], 24)[0][:, :, :2], update)
