@@ -34,12 +34,10 @@ class Knowledge:
     """Values known so far: constants, what ``known`` gives, and all that pure operators make of them. Memoized."""
 
     def __init__(self, known: Mapping[Value, Any]) -> None:
-        self._values: dict[Value, Any] = dict(known)
+        self._values: dict[Value, Any] = {
+            value: np.asarray(data) if isinstance(value.type, TensorType) else data for value, data in known.items()
+        }
         self._unknown: set[Value] = set()
-
-    def add(self, value: Value, data: Any) -> None:  # noqa: ANN401 - an array, or a list for a sequence
-        """Learn a value."""
-        self._values[value] = data
 
     def value(self, value: Value) -> Any | None:  # noqa: ANN401 - an array, or a list for a sequence
         """What the value is, or None where that does not follow or takes bulk data."""

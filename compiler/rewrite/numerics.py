@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
+import ml_dtypes
 import numpy as np
+
+from compiler.ir import Kind, element_of
 
 if TYPE_CHECKING:
     from compiler.ir import Array
@@ -36,9 +39,11 @@ class Numerics:
         """Whether ``after`` is an allowed replacement of ``before``: type, shape, special values, finite error."""
         if before.dtype != after.dtype or before.shape != after.shape:
             return False
-        if before.dtype.kind in "iub" or before.dtype.hasobject or self.change is Change.EXACT:
-            step = 1 if self.change is Change.QUANTIZE and before.dtype.kind in "iu" else 0
-            return _equal(before, after) if step == 0 else _within(before, after, step)
+        element = element_of(before.dtype)
+        if element.is_integer and self.change is Change.QUANTIZE:
+            return bool(np.all(np.abs(before.astype(np.int64) - after.astype(np.int64)) <= 1))
+        if self.change is Change.EXACT or not (element.is_float or element.kind is Kind.COMPLEX):
+            return _equal(before, after)
         wide_before, wide_after = _wide(before), _wide(after)
         finite = np.isfinite(wide_before) & np.isfinite(wide_after)
         special = ~finite
@@ -70,11 +75,7 @@ def ulp(count: float) -> Numerics:
 
 
 def _finfo(dtype: np.dtype[Any]) -> Any:  # noqa: ANN401 - numpy's and ml_dtypes' have no common base
-    if dtype.kind in "fc":
-        return np.finfo(dtype)
-    import ml_dtypes
-
-    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+    return np.finfo(dtype) if dtype.kind == "c" else ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 
 def _wide(array: Array) -> Array:
@@ -82,7 +83,8 @@ def _wide(array: Array) -> Array:
 
 
 def _equal(before: Array, after: Array) -> bool:
-    if before.dtype.hasobject or before.dtype.kind in "iub":
+    element = element_of(before.dtype)
+    if not (element.is_float or element.kind is Kind.COMPLEX):
         return bool(np.array_equal(before, after))
     a, b = np.ascontiguousarray(before).reshape(-1), np.ascontiguousarray(after).reshape(-1)
     if a.dtype.kind == "c":
@@ -90,7 +92,3 @@ def _equal(before: Array, after: Array) -> bool:
         a, b = a.view(part), b.view(part)
     bits = f"u{a.dtype.itemsize}"
     return bool(np.all((a.view(bits) == b.view(bits)) | (np.isnan(a) & np.isnan(b))))
-
-
-def _within(before: Array, after: Array, step: int) -> bool:
-    return bool(np.all(np.abs(before.astype(np.int64) - after.astype(np.int64)) <= step))
