@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from compiler.passes.absorb_padding import AbsorbPadding
+from compiler.passes.absorb_transposes import AbsorbTransposes
 from compiler.passes.canonicalize import Canonicalize
 from compiler.passes.common_subexpressions import CommonSubexpressions
 from compiler.passes.dead_code import DeadCode
 from compiler.passes.decompose import Decompose
 from compiler.passes.fold import Fold
+from compiler.passes.fuse_into_conv import FuseIntoConv
 from compiler.passes.inline_branches import InlineBranches
 from compiler.passes.manager import Instruments, Report, run_passes
 
@@ -31,6 +34,9 @@ def passes_for(target: Target) -> tuple[Pass, ...]:
         Canonicalize(),  # one spelling for each meaning, before anything is compared or joined
         CommonSubexpressions(),  # after canonicalization, which makes equal things look equal
         DeadCode(),  # so that no use by a dead operation stops a fusion
+        AbsorbPadding(),  # a window that pads by itself saves a copy of its operand
+        FuseIntoConv(),  # while batch norms are whole: their statistics go into the weights
+        AbsorbTransposes(),  # a product reads its operands in any order of dims
         Decompose(executed_whole),  # composites are worth fusing whole; what is left of them is taken apart here
         Fold(),  # decompositions bring constants of their own
         Canonicalize(),  # and steps that meet those of their neighbours
