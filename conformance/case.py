@@ -37,8 +37,9 @@ class CaseInfo:
 class LoadedCase:
     """A case ready to run: the model, its inputs in order, the class that judges it, and what oracles may use.
 
-    `must_fail` cases have a broken model: right is a refusal with a named diagnosis. `files` is the folder
-    of a case that is about files, `model.onnx` the one to open.
+    `computed` is a class measured from exact references, which decides where `tolerance` is a rule about rounded
+    expected values and calls a result wrong. `must_fail` cases have a broken model: right is a refusal with a named
+    diagnosis. `files` is the folder of a case that is about files, `model.onnx` the one to open.
     """
 
     model: ModelProto
@@ -48,6 +49,7 @@ class LoadedCase:
     expected: Sequence[Output] | None = None
     ruling: str | None = None
     rule: str | None = None
+    computed: str | None = None
     must_fail: bool = False
     files: Mapping[str, bytes] | None = None
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +17,7 @@ from conformance.backends import BackendUnderTest, CaseFailure, Program, Report
 from conformance.case import CaseInfo, LoadedCase, Suite
 from conformance.comparison import Evidence, Output, Verdict, compare
 from conformance.errors import Unavailable
-from conformance.oracles import EXPECTED, ORACLES, TWIN, Question, ask, gather_evidence
+from conformance.oracles import EXPECTED, ORACLES, TWIN, Answer, Question, ask, gather_evidence
 from conformance.tolerance import MissingEvidence, ToleranceClass
 from conformance.tolerance_names import parse_tolerance
 from conformance.vote import Judgement, judge_outputs
@@ -126,16 +126,33 @@ class _Run:
         self.announce(Stage.COMPARE)
         with self.watch.part("compare"):
             evidence = gather_evidence(question, self.tolerance, answers)
-            types = widening.output_types(self.case.model)
-            judgement = judge_outputs(
-                ran.values, answers, self.tolerance, evidence, types=types, ruling=self.case.ruling
-            )
+            judgement = self._judgement(ran, answers, evidence)
+            if judgement.outcome is Outcome.WRONG_RESULT and self.case.computed is not None:
+                judgement = self._judged_by_computed_class(self.case.computed, ran, question, answers, judgement)
         with self.watch.part("own_evaluate"):
             self._record_own_evaluation(ran, judgement, evidence)
         outcome = judgement.outcome
         if outcome in (Outcome.PASSED, Outcome.QUALITY_WARNING) and ran.report.placement is Placement.FOLDED:
             outcome = Outcome.FOLDED
         return Finding(outcome, Stage.COMPARE, None, judgement.reason or None, judgement, ran.report)
+
+    def _judgement(self, ran: _Outputs, answers: Sequence[Answer], evidence: Evidence) -> Judgement:
+        types = widening.output_types(self.case.model)
+        return judge_outputs(ran.values, answers, self.tolerance, evidence, types=types, ruling=self.case.ruling)
+
+    def _judged_by_computed_class(
+        self, name: str, ran: _Outputs, question: Question, answers: Sequence[Answer], before: Judgement
+    ) -> Judgement:
+        """Return the vote of all oracles in the computed class if that passes, else the judgement `before`."""
+        tolerance = parse_tolerance(name)
+        evidence = gather_evidence(question, tolerance, answers)
+        types = widening.output_types(self.case.model)
+        found = judge_outputs(ran.values, answers, tolerance, evidence, types=types)
+        if found.outcome is not Outcome.PASSED or not any(answer.exact for answer in answers):
+            return before
+        return replace(
+            found, reason=f"within {name} of the exact value; by the rule of the suite alone {before.reason}"
+        )
 
     def _oracles(self) -> list[str]:
         absent = {TWIN} if self.case.twin is None else set()

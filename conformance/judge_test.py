@@ -79,6 +79,17 @@ def test_a_right_result_of_nothing_that_ran_is_folded_and_a_wrong_one_wrong():
     assert judged(case(), Backend([X], report=folded)).outcome is Outcome.WRONG_RESULT
 
 
+def test_a_computed_class_saves_an_exact_result_from_a_rule_about_rounded_values():
+    noisy = [np.abs(X) + np.float32(2e-7)]
+    rule = {"tolerance": "onnx_rule(0, 1e-7)", "ruling": "expected", "computed": "max_relative(2)"}
+    found = judged(case(expected=noisy, **rule), Backend([np.abs(X)]))
+    assert found.outcome is Outcome.PASSED
+    assert "max_relative(2)" in found.reason
+    # Neither when the result is beyond the class, nor when the expected values are no rounding of the exact ones.
+    assert judged(case(expected=noisy, **rule), Backend([X])).outcome is Outcome.WRONG_RESULT
+    assert judged(case(expected=[X], **rule), Backend([np.abs(X)])).outcome is Outcome.WRONG_RESULT
+
+
 def test_a_case_that_cannot_be_had_is_not_run_and_a_broken_one_an_error():
     assert judged(Unavailable("no network"), Backend()).outcome is Outcome.NOT_RUN
     found = judged(KeyError("x"), Backend())
