@@ -369,9 +369,9 @@ def bisect(
     if as_json:
         session.show_json(data)
     elif data["broken_at"] is None:
-        session.show(Text(f"all {data['rewrites']} rewrites keep the result; what differs comes after them"))
+        session.show(Text("every rewrite keeps the result: what differs comes after them"))
     else:
-        session.show(Text(f"rewrite {data['broken_at']} of {data['rewrites']} breaks the result: {data['rewrite']}"))
+        session.show(Text(f"rewrite {data['broken_at']} breaks the result: {data['rewrite']}"))
     if data["broken_at"] is not None:
         raise typer.Exit(NO)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from command import checks, work
@@ -37,6 +37,7 @@ def rule_rows() -> list[dict[str, Any]]:
 
 def explain(compiled: CompiledModel, name: str, bind: Mapping[str, int], *, optimized: bool) -> list[str]:
     """Say of each operation that the rule's root takes why the rule fires there or not. Raises `BadOption`."""
+    from compiler.pipeline import optimize
     from compiler.rewrite import explain as explain_at
 
     rule = rules().get(name)
@@ -44,7 +45,7 @@ def explain(compiled: CompiledModel, name: str, bind: Mapping[str, int], *, opti
         raise work.BadOption(f"--rule: found {name!r}, expected one of {', '.join(rules())}")
     graph = _specialized(compiled, work.seeded_inputs(compiled, bind, seed=0))
     if optimized:
-        _optimize(compiled, graph, limit=None)
+        optimize(graph, compiled.target)
     candidates = [op for op in graph.walk() if rule.pattern.takes(op.definition)]
     return [explain_at(graph, rule, op) for op in candidates]
 
@@ -56,33 +57,25 @@ def bisect(compiled: CompiledModel, model: ModelProto, feeds: Mapping[str, Any])
     import (`broken_at` is 0 then) and not of lowering (`broken_at` is None).
     """
     from compiler.ops.interpreter import interpret
+    from compiler.passes.manager import bisect as find_culprit
+    from compiler.pipeline import passes_for
     from reports.agreement import compare_output
 
     reference = checks.run_onnxruntime(model, feeds)
     exact = checks.most_exact(model, feeds, reference)
     ordered = [feeds[name] for name in compiled.input_names]
 
-    def agrees(limit: int | None) -> tuple[bool, int, str]:
-        graph = _specialized(compiled, feeds)
-        count, last = _optimize(compiled, graph, limit)
-        outputs = interpret(graph, ordered)
-        verdicts = (compare_output("", *values) for values in zip(outputs, reference, exact, strict=True))
-        return all(verdict.agrees for verdict in verdicts), count, last
+    def agrees(graph: Graph) -> bool:
+        compared = zip(interpret(graph, ordered), reference, exact, strict=True)
+        return all(compare_output("", *values).agrees for values in compared)
 
-    fine, total, _ = agrees(None)
-    if fine:
-        return {"rewrites": total, "broken_at": None, "rewrite": None}
-    first = _first_failing(lambda limit: agrees(limit)[0], total)
-    return {"rewrites": total, "broken_at": first, "rewrite": agrees(first)[2] if first else "the imported graph"}
-
-
-def _first_failing(agrees: Callable[[int], bool], total: int) -> int:
-    """Return the least limit at which the result is wrong; it is wrong at `total`."""
-    low, high = 0, total
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (middle + 1, high) if agrees(middle) else (low, middle)
-    return low
+    graph = _specialized(compiled, feeds)
+    if not agrees(graph):
+        return {"broken_at": 0, "rewrite": "none: the imported graph differs already"}
+    culprit = find_culprit(graph, passes_for(compiled.target), agrees)
+    if culprit is None:
+        return {"broken_at": None, "rewrite": None}
+    return {"broken_at": culprit.number, "rewrite": culprit.description}
 
 
 def _specialized(compiled: CompiledModel, feeds: Mapping[str, Any]) -> Graph:
@@ -98,12 +91,3 @@ def _specialized(compiled: CompiledModel, feeds: Mapping[str, Any]) -> Graph:
         for value in compiled.graph.inputs
     ]
     return specialize(compiled.graph, types)
-
-
-def _optimize(compiled: CompiledModel, graph: Graph, limit: int | None) -> tuple[int, str]:
-    from compiler.pipeline import optimize
-    from compiler.rewrite import RewriteCounter
-
-    counter = RewriteCounter(limit)
-    optimize(graph, compiled.target, counter=counter)
-    return counter.count, counter.last
