@@ -87,7 +87,7 @@ def vector_program(inputs, extents, body, out_type, out, target="reference-npu",
 
     def load(array, base, to):
         nonlocal number
-        bytes_ = array.view(np.uint8).size if array.size else 0
+        bytes_ = array.nbytes
         steps.append(_copy(number, base, to, bytes_, inward=True))
         waits.append(Wait(number))
         number += 1

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from compiler.simulator.scatter import store
+from compiler.simulator.scatter import scatter
 from compiler.simulator.unit import Unit
 from compiler.simulator.views import Scattered, View
 
@@ -57,9 +57,7 @@ class GatherUnit(Unit):
     def prepare(self, memories: Memories, k: int) -> Callable[[], None]:
         held = np.array(self.source.read(memories, k))
         if isinstance(self.destination, Scattered):
-            places = self.destination.places(memories, k)
-            destination = self.destination
-            return lambda: store(destination, memories, places, held, None)
+            return scatter(self.destination, memories, k, held)
         view = self.destination
         return lambda: view.write(memories, k, held)
 

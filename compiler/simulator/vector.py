@@ -13,7 +13,7 @@ from compiler.program.instructions import Address, Region
 from compiler.simulator.body import Body
 from compiler.simulator.combine import EXTREMES, extreme_position, reduced, running
 from compiler.simulator.convert import convert
-from compiler.simulator.scatter import store
+from compiler.simulator.scatter import scatter
 from compiler.simulator.transfer import CopyUnit
 from compiler.simulator.unit import Unit
 from compiler.simulator.views import Scattered, View, readable
@@ -104,10 +104,9 @@ class VectorUnit(Unit):
         if isinstance(out, View):
             result = convert(values, out.element)
             return lambda: out.write(memories, k, result)
-        places = out.places(memories, k)
         joins = self.each_point or self.initial is None
         combiner = self.instruction.combiner if joins else None
-        return lambda: store(out, memories, places, values, combiner, self.initial)
+        return scatter(out, memories, k, values, combiner, self.initial)
 
     def _values(self, memories: Memories, k: int, target: Array | None) -> Array:
         arguments = []

@@ -1,11 +1,13 @@
 """The vector unit on data: broadcasting, reductions, running combinations, lookups, narrow types."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from compiler.errors import EvaluationError
-from compiler.ir import BF16, BOOL, F16, F32, I4, I8, I32, I64, tensor
+from compiler.ir import BF16, BOOL, F16, F32, I4, I8, I32, I64, U8, tensor
 from compiler.ops.work import Apply, Arg, Combiner, Literal, OutOfRange, Position
 from compiler.program import verify_program
 from compiler.program.handmade_test import SRAM, executable, vector_program
@@ -222,3 +224,39 @@ def test_packed_int4_is_computed_and_packed_again():
     body = Apply("add", (Arg(0, I4), Literal(1, I4)), I4)
     found = run([(packed, operand)], (2, 3), body, tensor(I4, (2, 3)), out)
     assert found.astype(int).tolist() == [[-7, -8, 4], [2, 0, 3]]
+
+
+def test_scalars_have_no_loops():
+    x = np.float32(3)
+    body = Apply("mul", (Arg(0, F32), Literal(2, F32)), F32)
+    assert run([(np.asarray(x), ())], (), body, tensor(F32, ()), ()).item() == 6
+    total = run(
+        [(draw(4), (4,))], (4,), Arg(0, F32), tensor(F32, ()), (), reduced=1, combiner=Combiner.ADD, initial=0.0
+    )
+    assert total.shape == ()
+    np.testing.assert_allclose(total, draw(4).sum(), rtol=1e-6)
+
+
+def test_a_constant_body_is_joined_as_often_as_there_are_points():
+    parts = {"reduced": 1, "combiner": Combiner.ADD, "initial": 1}
+    found = run([], (2, 5), Literal(3, I32), tensor(I32, (2,)), (4,), accumulate=I32, **parts)
+    assert found.tolist() == [16, 16]
+
+
+def test_integer_sums_wrap_in_the_type_they_are_summed_in():
+    x = np.full((1, 3), 100, np.int8)
+    parts = {"reduced": 1, "combiner": Combiner.ADD, "initial": 0}
+    assert run([(x, (3, 1))], (1, 3), Arg(0, I8), tensor(I8, (1,)), (1,), accumulate=I8, **parts).tolist() == [44]
+    wide = run([(x, (3, 1))], (1, 3), Arg(0, I8), tensor(I32, (1,)), (4,), accumulate=I32, **parts)
+    assert wide.tolist() == [300]
+
+
+def test_a_result_may_overwrite_what_it_reads():
+    x = draw(6)
+    shifted = lambda place: Operand(Region(SRAM, Address(place), F32, (4,)))  # noqa: E731
+    program = vector_program([(x, (4,))], (5,), Apply("neg", (Arg(0, F32),), F32), tensor(F32, (6,)), shifted)
+    step = program.body[1]
+    inside = replace(step, out=Operand(Region(SRAM, Address(4), F32, (4,))))
+    store = replace(program.body[2], source=Operand(Region(SRAM, Address(0), U8, (1,))))
+    (found,) = execute(executable(replace(program, body=(program.body[0], inside, store))), [x])
+    assert np.array_equal(found, np.concatenate([x[:1], -x[:5]]))
