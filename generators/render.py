@@ -6,6 +6,8 @@ The rendered source is the only description of a case: :func:`build` executes it
 from __future__ import annotations
 
 import inspect
+import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     import numpy as np
     import onnx
 
+_REMARK = re.compile(r"  # noqa:.*")
+_CALL = re.compile(r"(?<![\w.])(\w+)\(")
 _OLDEST_IR = 8
 """Initializers need not be graph inputs from IR 4 on; bfloat16 and sequences are well-defined from 8 on."""
 _IR_OF_OPSET = ((28, 14), (25, 13), (24, 12), (23, 11), (21, 10), (19, 9))
@@ -131,24 +135,33 @@ def _environment() -> jinja2.Environment:
 
 @cache
 def _draw_functions() -> dict[str, tuple[str, frozenset[str]]]:
+    """Source of each draw function, without remarks to the linter, and the names of those that it calls."""
     functions = {name: value for name, value in vars(draws).items() if inspect.isfunction(value)}
-    return {
-        name: (inspect.getsource(value), frozenset(value.__code__.co_names) & functions.keys())
-        for name, value in functions.items()
-    }
+    sources = {name: _REMARK.sub("", inspect.getsource(value)) for name, value in functions.items()}
+    called = {name: frozenset(_CALL.findall(source)) & functions.keys() for name, source in sources.items()}
+    return {name: (source, called[name] - {name}) for name, source in sources.items()}
 
 
 def draws_source(code: str) -> str:
     """Source of the draw functions that a piece of code calls, with those that they call, in the module's order."""
     functions = _draw_functions()
     needed: set[str] = set()
-    open_names = [name for name in functions if f"{name}(" in code]
+    open_names = [name for name in _CALL.findall(code) if name in functions]
     while open_names:
         name = open_names.pop()
         if name not in needed:
             needed.add(name)
             open_names += functions[name][1]
     return "\n\n".join(functions[name][0] for name in functions if name in needed)
+
+
+def python_source(value: object) -> str:
+    """A value as Python source, with text in double quotes."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(python_source, value))}]"
+    return repr(value)
 
 
 def ir_version(opset: int) -> int:
@@ -167,6 +180,7 @@ def _case_source(case: Case) -> str:
         "seed": f"0x{case.seed:016x}",
         "inputs": inputs,
         "outputs": list(_outputs(case, item, names)),
+        "source": python_source,
         "node_inputs": _node_inputs(case, item, {one.name for one in inputs}),
         "attributes": _attributes(case, item),
         "empty_attributes": _empty_attributes(case, item),
@@ -213,7 +227,9 @@ def _inputs(case: Case, item: Item, names: dict[str, object]) -> Iterable[Input]
             code = _draw_code(case, item, draw, names, shape, element)
         symbolic = case.input_mode == "symbolic" and formal.name not in values
         dims = [f"{name}_{axis}" for axis in range(len(shape))] if symbolic else list(shape)
-        yield Input(name, code, proto_name(element), repr(dims), case.input_mode == "initializer" and not first)
+        yield Input(
+            name, code, proto_name(element), python_source(dims), case.input_mode == "initializer" and not first
+        )
         first = False
 
 
@@ -231,9 +247,8 @@ def _element(item: Item, formal: Parameter, draw: Draw, types: dict[str, str]) -
 
 
 def _value_code(value: Any, element: str) -> tuple[str, tuple[int, ...]]:  # noqa: ANN401
-    listed = list(value) if isinstance(value, tuple) else value
     shape = (len(value),) if isinstance(value, tuple) else ()
-    return f"np.array({listed!r}, {numpy_source(element)})", shape
+    return f"np.array({python_source(value)}, {numpy_source(element)})", shape
 
 
 _BY_DRAW = {
@@ -298,7 +313,7 @@ def _outputs(case: Case, item: Item, names: dict[str, object]) -> Iterable[Outpu
         element = _output_element(item, formal, types, names)
         text = item.entry.output_shapes.get(name) or item.entry.output_shapes.get(formal.name)
         dims = None if text is None else parse_cached(text)(names)
-        shown = "None" if dims is None else repr([_symbol(name, at, dim) for at, dim in enumerate(dims)])
+        shown = "None" if dims is None else python_source([_symbol(name, at, dim) for at, dim in enumerate(dims)])
         yield Output(f"{name}_out" if name in taken else name, proto_name(element), shown, formal.kind)
 
 
@@ -356,10 +371,11 @@ def _empty_attributes(case: Case, item: Item) -> list[tuple[str, str]]:
 def _attribute_code(attribute: Attribute, value: Any, case: Case) -> str:  # noqa: ANN401
     if attribute.kind == "TENSOR":
         listed = list(value) if isinstance(value, tuple) else [value]
-        return f'numpy_helper.from_array(np.array({listed!r}, {numpy_source(case.dtype)}), "{attribute.name}")'
+        array = f"np.array({python_source(listed)}, {numpy_source(case.dtype)})"
+        return f'numpy_helper.from_array({array}, "{attribute.name}")'
     if attribute.kind == "SPARSE_TENSOR":
         count, element = len(value), numpy_source(case.dtype)
-        values = f'numpy_helper.from_array(np.array({list(value)!r}, {element}), "{attribute.name}")'
+        values = f'numpy_helper.from_array(np.array({python_source(value)}, {element}), "{attribute.name}")'
         places = f'numpy_helper.from_array(np.arange(0, {2 * count}, 2), "{attribute.name}_indices")'
         return f"helper.make_sparse_tensor({values}, {places}, [{2 * count}])"
     if attribute.kind == "TYPE_PROTO":
@@ -369,5 +385,5 @@ def _attribute_code(attribute: Attribute, value: Any, case: Case) -> str:  # noq
     if attribute.kind == "FLOAT":
         return repr(float(value))
     if attribute.kind == "FLOATS":
-        return repr([float(one) for one in value])
-    return repr(list(value) if isinstance(value, tuple) else value)
+        return python_source([float(one) for one in value])
+    return python_source(value)
