@@ -15,11 +15,9 @@ class SimulationOptions:
 
     ``infinite_bandwidth``: DMA transfers take no time. ``trips`` and ``branches`` answer, by the name of the framework
     node, what timing without data cannot know: how often a loop runs and whether an if takes its first branch.
-    ``record``: keep every instance for a trace (memory grows with the number of instructions executed).
     """
 
     overlap: bool = True
     infinite_bandwidth: bool = False
     trips: Mapping[str, int] = field(default_factory=dict)
     branches: Mapping[str, bool] = field(default_factory=dict)
-    record: bool = False

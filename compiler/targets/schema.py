@@ -222,6 +222,10 @@ class Target(Part):
                 msg = f"sources name '{entry}', which is no figure of the target"
                 raise ValueError(msg)
 
+    def __hash__(self) -> int:
+        """Equal targets have equal names; the tables inside have no hash."""
+        return hash(self.name)
+
     def source(self, key: str) -> str | None:
         """Where the figure at this dotted key is from: the nearest entry at or above it."""
         while key:

@@ -86,3 +86,10 @@ def test_the_explanation_shows_each_figure_with_its_source():
     text = explain(load_target("reference-npu"))
     assert "640 pJ; Horowitz, ISSCC 2014" in text
     assert "float32 x float32 -> float32" in text
+
+
+def test_targets_can_be_keys():
+    target = load_target("edge-npu")
+    other = target.with_memory(bytes_per_cycle=1.0)
+    assert {target: 1, other: 2}[parse_target(EDGE, "again")] == 1
+    assert target != other
