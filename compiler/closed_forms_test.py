@@ -22,12 +22,12 @@ from compiler.ir import F32, Builder, Graph, tensor
 from compiler.ops.contraction import Conv, MatMul
 
 PRODUCTS: Final = [
-    (128, 3072, 768), (128, 768, 768), (128, 768, 3072), (197, 768, 768), (1024, 1024, 64), (64, 64, 1024), (1, 1000, 2048),
-    (49, 512, 4608), (7, 5, 3), (33, 65, 17), (32, 32, 32), (31, 33, 1), (1, 1, 1), (256, 256, 256), (100, 1, 100),
+    (128, 3072, 768), (128, 768, 768), (128, 768, 3072), (197, 768, 768), (1024, 1024, 64), (64, 64, 1024),
+    (1, 1000, 2048), (49, 512, 4608), (7, 5, 3), (33, 65, 17), (32, 32, 32), (31, 33, 1), (1, 1, 1), (256, 256, 256), (100, 1, 100),
 ]  # fmt: skip
 CONVOLUTIONS: Final = [  # channels in, out, image side, kernel side, stride, padding: layers of ResNet-18
-    (3, 64, 224, 7, 2, 3), (64, 64, 56, 3, 1, 1), (64, 128, 56, 3, 2, 1), (64, 128, 56, 1, 2, 0), (128, 128, 28, 3, 1, 1),
-    (256, 256, 14, 3, 1, 1), (512, 512, 7, 3, 1, 1),
+    (3, 64, 224, 7, 2, 3), (64, 64, 56, 3, 1, 1), (64, 128, 56, 3, 2, 1), (64, 128, 56, 1, 2, 0),
+    (128, 128, 28, 3, 1, 1), (256, 256, 14, 3, 1, 1), (512, 512, 7, 3, 1, 1),
 ]  # fmt: skip
 ARRAYS: Final = [(32, 32), (128, 128), (8, 16)]
 
@@ -72,7 +72,8 @@ def test_convolution_takes_the_cycles_of_the_closed_form(
     result = builder(Conv, *graph.inputs, strides=(stride, stride), pads=(pad,) * 4)
     builder.output(result)
     # Padding is filled by the vector unit before the product, in cycles that published simulators do not count.
-    report = compile(graph, f"systolic-{array[0]}x{array[1]}-{dataflow}-ideal", options=Options(overlap=False)).estimate()
+    target = f"systolic-{array[0]}x{array[1]}-{dataflow}-ideal"
+    report = compile(graph, target, options=Options(overlap=False)).estimate()
     positions = prod(result.tensor.shape[2:])
     wanted = closed_form(dataflow, positions, filters, channels * kernel * kernel, *array)
     assert report.report.busy["matrix"] == wanted
