@@ -16,7 +16,7 @@ from compiler.ops.shapes import broadcast_dims
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from compiler.ir import Array, Dim, TensorType
+    from compiler.ir import Array, Dim, ElementType, TensorType
 
 _T: Final = Variable("T", FLOAT)
 _I: Final = frozenset({I32, I64})
@@ -32,7 +32,8 @@ class Attention(Rounded):
     key it is false); j <= p if ``causal``; p - left_window <= j <= p + right_window for bounds that are not negative;
     j < ``lengths`` of the batch entry. A float mask is added to the scores (beyond its last key it is -inf). A query
     that sees no key gives zeros. ``scores`` asks for a second result [B, H, S, L]: the scores raw, capped, biased, or
-    the weights after the softmax. Source: ONNX Attention-25.
+    the weights after the softmax. The weights are rounded to v's type before they meet v, as the definition says.
+    Source: ONNX Attention-25.
     """
 
     name: ClassVar[str] = "attention"
@@ -53,6 +54,7 @@ class Attention(Rounded):
         Attribute("scores", choice("none", "raw", "capped", "biased", "weights"), "none"),
         COMPUTE_TYPE,
     )
+    narrow: ClassVar[frozenset[int]] = frozenset({0, 1, 2})
 
     def infer(self, call: Call) -> tuple[Type, ...]:
         """Raises TypeMismatch where ranks, heads, head sizes or lengths do not fit."""
@@ -88,18 +90,8 @@ class Attention(Rounded):
         assert q is not None
         assert k is not None
         assert v is not None
-        heads, groups = q.tensor.known_dims[1], k.tensor.known_dims[1]
-        grouped = heads != groups
-        q = emit("mul", q, self._scale(call))
-        keys = emit.transpose(k, (0, 1, 3, 2))
-        if grouped:
-            batch, steps, length = q.tensor.known_dims[0], q.tensor.known_dims[2], k.tensor.known_dims[2]
-            (many, size), (few,) = known_sizes(q.tensor, (1, 3)), known_sizes(k.tensor, (1,))
-            split = emit.reshape(q, [batch, few, many // few, steps, size])
-            scores = emit("matmul", split, emit.unsqueeze(keys, [2]))
-            scores = emit.reshape(scores, [batch, many, steps, length])
-        else:
-            scores = emit("matmul", q, keys)
+        element = self.compute_element(call)
+        scores = emit("mul", _emit_heads(emit, q, k, 3, element), self._scale(call))
         stages = {"raw": scores}
         softcap = call.number("softcap")
         if softcap:
@@ -107,12 +99,7 @@ class Attention(Rounded):
         stages["capped"] = scores
         scores = stages["biased"] = self._emit_biased(call, emit, scores, mask, lengths, offset)
         weights = stages["weights"] = _emit_softmax(emit, scores)
-        if grouped:
-            split = emit.reshape(weights, [batch, few, many // few, steps, length])
-            result = emit("matmul", split, emit.unsqueeze(v, [2]))
-            result = emit.reshape(result, [batch, many, steps, v.tensor.known_dims[3]])
-        else:
-            result = emit("matmul", weights, v)
+        result = _emit_heads(emit, emit.cast(weights, v.tensor.element), v, 2, element)
         wanted = call.text("scores")
         return (result,) if wanted == "none" else (result, stages[wanted])
 
@@ -154,7 +141,8 @@ class Attention(Rounded):
 
     def compute(self, call: Call, operands: Sequence[Any]) -> tuple[Any, ...]:
         q, k, v, mask, lengths, offset = padded(operands, 6)
-        repeats = q.shape[1] // k.shape[1]
+        repeats, stored = q.shape[1] // k.shape[1], v.dtype
+        q, k, v = (array.astype(self.compute_element(call).dtype, copy=False) for array in (q, k, v))
         k, v = np.repeat(k, repeats, 1), np.repeat(v, repeats, 1)
         stages = {"raw": (q * np.asarray(self._scale(call), q.dtype)) @ k.swapaxes(2, 3)}
         scores = stages["raw"]
@@ -182,8 +170,22 @@ class Attention(Rounded):
         powers = np.exp(scores - np.where(np.isneginf(greatest), 0, greatest))
         total = powers.sum(axis=-1, keepdims=True)
         stages["weights"] = weights = powers / np.where(total == 0, 1, total)
+        weights = weights.astype(stored).astype(v.dtype)
         wanted = call.text("scores")
         return (weights @ v,) if wanted == "none" else (weights @ v, stages[wanted])
+
+
+def _emit_heads(emit: Emit, a: Value, b: Value, contracted: int, element: ElementType) -> Value:
+    """Each head of a [B, H, S, X] times its head of b, over the last dim of a and dim ``contracted`` of b."""
+    heads, groups = a.tensor.known_dims[1], b.tensor.known_dims[1]
+    batch, steps, out = a.tensor.known_dims[0], a.tensor.known_dims[2], b.tensor.known_dims[5 - contracted]
+    if heads == groups:
+        roles = {"a_batch": (0, 1), "b_batch": (0, 1), "a_contract": (3,), "b_contract": (contracted,)}
+        return emit.contract("dot_general", a, b, element, **roles)
+    (many,), (few,) = known_sizes(a.tensor, (1,)), known_sizes(b.tensor, (1,))
+    split = emit.reshape(a, [batch, few, many // few, steps, a.tensor.known_dims[3]])
+    roles = {"a_batch": (0, 1), "b_batch": (0, 1), "a_contract": (4,), "b_contract": (contracted,)}
+    return emit.reshape(emit.contract("dot_general", split, b, element, **roles), [batch, many, steps, out])
 
 
 def _emit_softmax(emit: Emit, scores: Value) -> Value:

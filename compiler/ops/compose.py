@@ -118,6 +118,12 @@ class Emit:
         """The values one after the other along ``axis``."""
         return values[0] if len(values) == 1 else self("concat", *values, axis=axis)
 
+    def contract(self, name: str, a: Value, b: Value, element: ElementType, **attributes: AttributeValue) -> Value:
+        """A contraction summed in ``element``: of narrower floats of one type as they are, else of both cast to it."""
+        if a.tensor.element is b.tensor.element is not element:
+            return self(name, a, b, to=element, **attributes)
+        return self(name, self.cast(a, element), self.cast(b, element), **attributes)
+
     def reduce(self, name: str, value: Value, axes: Sequence[int], *, keep_dims: bool = True) -> Value:
         """A reduction over these axes; the value itself where there are none."""
         if not axes:
@@ -154,6 +160,12 @@ class Rounded(Evaluated, Composite):
     """
 
     attributes: ClassVar[tuple[Attribute, ...]] = (COMPUTE_TYPE,)
+    narrow: ClassVar[frozenset[int]] = frozenset()
+    """Operands that come as they are: those of contractions, which widen products by themselves."""
+
+    def _widens(self, index: int, operand: Value) -> bool:
+        type_ = operand.type
+        return isinstance(type_, TensorType) and type_.element.is_float and index not in self.narrow
 
     def compute_element(self, call: Call) -> ElementType:
         """The compute type of this call."""
@@ -178,8 +190,8 @@ class Rounded(Evaluated, Composite):
         element = self.compute_element(call)
         emit = Emit(builder)
         operands = [
-            emit.cast(operand, element) if _is_float(operand) and operand is not None else operand
-            for operand in op.operands
+            emit.cast(operand, element) if operand is not None and self._widens(index, operand) else operand
+            for index, operand in enumerate(op.operands)
         ]
         results = self.expand(call, emit, operands)
         return [emit.cast(value, wanted.tensor.element) for value, wanted in zip(results, op.results, strict=True)]
@@ -189,9 +201,9 @@ class Rounded(Evaluated, Composite):
         element = self.compute_element(call)
         wide = [
             operand.astype(element.dtype, copy=False)
-            if isinstance(operand, np.ndarray) and element_of(operand.dtype).is_float
+            if isinstance(operand, np.ndarray) and element_of(operand.dtype).is_float and index not in self.narrow
             else operand
-            for operand in map(_as_array, operands)
+            for index, operand in enumerate(map(_as_array, operands))
         ]
         results = super().evaluate(call, wide, run_region)
         with np.errstate(all="ignore"):
@@ -199,10 +211,6 @@ class Rounded(Evaluated, Composite):
                 np.asarray(result).astype(_element(type_).dtype, copy=False)
                 for result, type_ in zip(results, self.infer(call), strict=True)
             )
-
-
-def _is_float(value: Value | None) -> bool:
-    return value is not None and isinstance(value.type, TensorType) and value.type.element.is_float
 
 
 def _as_array(operand: Any) -> Any:  # noqa: ANN401 - sequences stay lists

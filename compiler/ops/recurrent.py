@@ -125,6 +125,7 @@ class Recurrent(Rounded):
     states: ClassVar[int] = 1
     usual: ClassVar[tuple[str, ...]]
     attributes: ClassVar[tuple[Attribute, ...]] = _ATTRIBUTES
+    narrow: ClassVar[frozenset[int]] = frozenset({0, 1})
 
     @abstractmethod
     def emit_step(self, cell: Cell, x: Value, state: list[Value]) -> list[Value]:
@@ -202,7 +203,7 @@ class Recurrent(Rounded):
         if not isinstance(steps, int) or steps == 0:
             msg = f"{self.name}: {steps} steps in {call.tensor(0)}; a decomposition needs their number"
             raise UnsupportedType(msg)
-        projected = emit("matmul", x, emit.transpose(w, (1, 0)))
+        projected = emit.contract("matmul", x, emit.transpose(w, (1, 0)), self.compute_element(call))
         if b is not None and not self.bias_in_step(call):
             width = self.gates * hidden
             both = emit("add", emit.slice(b, 0, 0, width), emit.slice(b, 0, width, 2 * width))
@@ -241,12 +242,13 @@ class Recurrent(Rounded):
         if not isinstance(batch, int):
             msg = f"{self.name}: batch size {batch} without initial states; a decomposition needs the number"
             raise UnsupportedType(msg)
-        return emit.constant(np.zeros((batch, hidden), x.tensor.element.dtype))
+        return emit.constant(np.zeros((batch, hidden), self.compute_element(call).dtype))
 
     def compute(self, call: Call, operands: Sequence[Any]) -> tuple[Any, ...]:
         """The definition, step by step."""
         given = padded(operands, 8)
         x, layout = given[0], call.integer("layout")
+        x, given[1] = (array.astype(self.compute_element(call).dtype, copy=False) for array in (x, given[1]))
         x = x.swapaxes(0, 1) if layout else x
         steps, batch, hidden = x.shape[0], x.shape[1], given[2].shape[2]
         directions, width = self._directions(call), self.gates * hidden
