@@ -27,8 +27,8 @@ _SQRT_HALF: Final = 0.7071067811865476
 _SQRT_2_OVER_PI: Final = 0.7978845608028654
 
 
-def _number(name: str, default: float) -> Attribute:
-    return Attribute(name, NUMBER, default)
+def _number(name: str, default: float, doc: str) -> Attribute:
+    return Attribute(name, NUMBER, default, doc)
 
 
 def _logistic(x: Array) -> Array:
@@ -70,7 +70,7 @@ class LeakyRelu(Pointwise):
 
     name: ClassVar[str] = "leaky_relu"
     operands: ClassVar[tuple[Operand, ...]] = _X
-    attributes: ClassVar[tuple[Attribute, ...]] = (_number("alpha", 0.01), COMPUTE_TYPE)
+    attributes: ClassVar[tuple[Attribute, ...]] = (_number("alpha", 0.01, "slope below 0"), COMPUTE_TYPE)
 
     def formula(self, call: Call, emit: Emit, x: Value) -> Value:
         return emit("select", emit("lt", x, 0.0), emit("mul", x, call.number("alpha")), x)
@@ -109,7 +109,7 @@ class Elu(Pointwise):
 
     name: ClassVar[str] = "elu"
     operands: ClassVar[tuple[Operand, ...]] = _X
-    attributes: ClassVar[tuple[Attribute, ...]] = (_number("alpha", 1.0), COMPUTE_TYPE)
+    attributes: ClassVar[tuple[Attribute, ...]] = (_number("alpha", 1.0, "minus the limit at -inf"), COMPUTE_TYPE)
 
     def formula(self, call: Call, emit: Emit, x: Value) -> Value:
         return emit("select", emit("lt", x, 0.0), emit("mul", emit("expm1", x), call.number("alpha")), x)
@@ -125,8 +125,8 @@ class Selu(Pointwise):
     name: ClassVar[str] = "selu"
     operands: ClassVar[tuple[Operand, ...]] = _X
     attributes: ClassVar[tuple[Attribute, ...]] = (
-        _number("alpha", SELU_ALPHA),
-        _number("gamma", SELU_GAMMA),
+        _number("alpha", SELU_ALPHA, "minus the limit at -inf, over gamma"),
+        _number("gamma", SELU_GAMMA, "slope above 0"),
         COMPUTE_TYPE,
     )
 
@@ -145,7 +145,7 @@ class Celu(Pointwise):
 
     name: ClassVar[str] = "celu"
     operands: ClassVar[tuple[Operand, ...]] = _X
-    attributes: ClassVar[tuple[Attribute, ...]] = (_number("alpha", 1.0), COMPUTE_TYPE)
+    attributes: ClassVar[tuple[Attribute, ...]] = (_number("alpha", 1.0, "scale of the exponential part"), COMPUTE_TYPE)
 
     def formula(self, call: Call, emit: Emit, x: Value) -> Value:
         alpha = call.number("alpha")
@@ -164,7 +164,7 @@ class ThresholdedRelu(Pointwise):
 
     name: ClassVar[str] = "thresholded_relu"
     operands: ClassVar[tuple[Operand, ...]] = _X
-    attributes: ClassVar[tuple[Attribute, ...]] = (_number("alpha", 1.0), COMPUTE_TYPE)
+    attributes: ClassVar[tuple[Attribute, ...]] = (_number("alpha", 1.0, "threshold"), COMPUTE_TYPE)
 
     def formula(self, call: Call, emit: Emit, x: Value) -> Value:
         return emit("select", emit("gt", x, call.number("alpha")), x, 0.0)
@@ -179,7 +179,11 @@ class HardSigmoid(Pointwise):
 
     name: ClassVar[str] = "hard_sigmoid"
     operands: ClassVar[tuple[Operand, ...]] = _X
-    attributes: ClassVar[tuple[Attribute, ...]] = (_number("alpha", 0.2), _number("beta", 0.5), COMPUTE_TYPE)
+    attributes: ClassVar[tuple[Attribute, ...]] = (
+        _number("alpha", 0.2, "slope"),
+        _number("beta", 0.5, "value at 0"),
+        COMPUTE_TYPE,
+    )
 
     def formula(self, call: Call, emit: Emit, x: Value) -> Value:
         line = emit("add", emit("mul", x, call.number("alpha")), call.number("beta"))
@@ -262,7 +266,7 @@ class Gelu(Pointwise):
     name: ClassVar[str] = "gelu"
     operands: ClassVar[tuple[Operand, ...]] = _X
     attributes: ClassVar[tuple[Attribute, ...]] = (
-        Attribute("approximate", choice("none", "tanh"), "none"),
+        Attribute("approximate", choice("none", "tanh"), "none", "how Phi is computed"),
         COMPUTE_TYPE,
     )
 
@@ -290,7 +294,10 @@ class Silu(Pointwise):
 
     name: ClassVar[str] = "silu"
     operands: ClassVar[tuple[Operand, ...]] = _X
-    attributes: ClassVar[tuple[Attribute, ...]] = (_number("alpha", 1.0), COMPUTE_TYPE)
+    attributes: ClassVar[tuple[Attribute, ...]] = (
+        _number("alpha", 1.0, "factor inside the logistic function"),
+        COMPUTE_TYPE,
+    )
 
     def formula(self, call: Call, emit: Emit, x: Value) -> Value:
         alpha = call.number("alpha")
@@ -306,7 +313,11 @@ class Shrink(Pointwise):
 
     name: ClassVar[str] = "shrink"
     operands: ClassVar[tuple[Operand, ...]] = (Operand("x", _R),)
-    attributes: ClassVar[tuple[Attribute, ...]] = (_number("bias", 0.0), _number("lambd", 0.5), COMPUTE_TYPE)
+    attributes: ClassVar[tuple[Attribute, ...]] = (
+        _number("bias", 0.0, "how far values are moved towards 0"),
+        _number("lambd", 0.5, "what is not beyond it becomes 0"),
+        COMPUTE_TYPE,
+    )
 
     def formula(self, call: Call, emit: Emit, x: Value) -> Value:
         bias, lambd = call.number("bias"), call.number("lambd")

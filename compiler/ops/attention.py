@@ -46,12 +46,12 @@ class Attention(Rounded):
         Operand("offset", Variable("O", _I), optional=True),
     )
     attributes: ClassVar[tuple[Attribute, ...]] = (
-        Attribute("scale", NUMBER, None),
-        Attribute("softcap", NUMBER, 0.0),
-        Attribute("causal", FLAG, False),
-        Attribute("left_window", integer(-1), -1),
-        Attribute("right_window", integer(-1), -1),
-        Attribute("scores", choice("none", "raw", "capped", "biased", "weights"), "none"),
+        Attribute("scale", NUMBER, None, "factor of the scores; absent: 1 / sqrt(D)"),
+        Attribute("softcap", NUMBER, 0.0, "bound that scores approach; 0: none"),
+        Attribute("causal", FLAG, False, "no query sees a key behind its position"),
+        Attribute("left_window", integer(-1), -1, "keys seen before the position; -1: all"),
+        Attribute("right_window", integer(-1), -1, "keys seen behind the position; -1: all"),
+        Attribute("scores", choice("none", "raw", "capped", "biased", "weights"), "none", "what a second result holds"),
         COMPUTE_TYPE,
     )
     narrow: ClassVar[frozenset[int]] = frozenset({0, 1, 2})
@@ -225,8 +225,8 @@ class Rotary(Rounded):
         Operand("positions", Variable("I", _I), optional=True),
     )
     attributes: ClassVar[tuple[Attribute, ...]] = (
-        Attribute("interleaved", FLAG, False),
-        Attribute("dim", integer(0), 0),
+        Attribute("interleaved", FLAG, False, "pairs are neighbours, not halves apart"),
+        Attribute("dim", integer(0), 0, "elements of a head that are rotated; 0: all"),
         COMPUTE_TYPE,
     )
 

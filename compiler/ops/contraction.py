@@ -13,9 +13,9 @@ import numpy as np
 from compiler.errors import InvalidAttribute, TypeMismatch
 from compiler.ir import UNKNOWN, Call, Dim, ElementType, TensorType, Type, tensor
 from compiler.ops.compose import Evaluated, widened
-from compiler.ops.registry import ELEMENT, NUMERIC, Attribute, Operand, Variable, integer, integers, register
+from compiler.ops.registry import ELEMENT, NUMERIC, Attribute, Operand, Variable, integers, register
 from compiler.ops.shapes import broadcast_dims, normalize_axes
-from compiler.ops.windows import WINDOW, WindowPlan, window_view
+from compiler.ops.windows import GROUPS, WINDOW, WindowPlan, window_view
 from compiler.ops.work import Access, Apply, Arg, Combiner, Expression, Index, Iterator, IteratorKind, Loops
 
 if TYPE_CHECKING:
@@ -194,10 +194,10 @@ class DotGeneral(Contraction):
     name: ClassVar[str] = "dot_general"
     operands: ClassVar[tuple[Operand, ...]] = (Operand("a", _A), Operand("b", _B))
     attributes: ClassVar[tuple[Attribute, ...]] = (
-        Attribute("a_batch", integers(), ()),
-        Attribute("b_batch", integers(), ()),
-        Attribute("a_contract", integers(), ()),
-        Attribute("b_contract", integers(), ()),
+        Attribute("a_batch", integers(), (), "dims of a that pair with b_batch, one result dim each"),
+        Attribute("b_batch", integers(), (), "dims of b"),
+        Attribute("a_contract", integers(), (), "dims of a that pair with b_contract and are summed over"),
+        Attribute("b_contract", integers(), (), "dims of b"),
         TO,
     )
 
@@ -261,7 +261,7 @@ class Conv(Contraction):
 
     name: ClassVar[str] = "conv"
     operands: ClassVar[tuple[Operand, ...]] = (Operand("x", _A), Operand("w", _B))
-    attributes: ClassVar[tuple[Attribute, ...]] = (*WINDOW, Attribute("groups", integer(1), 1), TO)
+    attributes: ClassVar[tuple[Attribute, ...]] = (*WINDOW, GROUPS, TO)
 
     def infer(self, call: Call) -> tuple[Type, ...]:
         x, w, element = call.tensor(0), call.tensor(1), self.result_element(call)

@@ -11,8 +11,8 @@ import numpy as np
 from compiler.errors import InvalidAttribute, TypeMismatch
 from compiler.ir import UNKNOWN, Builder, Call, Dim, Op, Type, Value, tensor
 from compiler.ops.compose import Emit, Evaluated, known_sizes, widened
-from compiler.ops.registry import FLOAT, Attribute, Composite, Operand, Variable, integer, integers, register
-from compiler.ops.windows import AUTO_PAD, DILATIONS, PADS, STRIDES
+from compiler.ops.registry import FLOAT, Attribute, Composite, Operand, Variable, integers, register
+from compiler.ops.windows import AUTO_PAD, DILATIONS, GROUPS, PADS, STRIDES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +69,7 @@ class ConvTranspose(Evaluated, Composite):
         AUTO_PAD,
         Attribute("output_padding", integers(0), (), "Elements added after each spatial dim; empty: 0."),
         Attribute("output_shape", integers(0), (), "Sizes of the spatial dims of the result; empty: by the formula."),
-        Attribute("groups", integer(1), 1),
+        GROUPS,
     )
 
     def infer(self, call: Call) -> tuple[Type, ...]:

@@ -96,7 +96,10 @@ class Einsum(Rounded):
 
     name: ClassVar[str] = "einsum"
     operands: ClassVar[tuple[Operand, ...]] = (Operand("x", Variable("T", NUMERIC), variadic=True),)
-    attributes: ClassVar[tuple[Attribute, ...]] = (Attribute("equation", TEXT), COMPUTE_TYPE)
+    attributes: ClassVar[tuple[Attribute, ...]] = (
+        Attribute("equation", TEXT, doc="labels of each operand, and, behind '->', of the result"),
+        COMPUTE_TYPE,
+    )
 
     @staticmethod
     def _equation(call: Call) -> Equation:

@@ -45,8 +45,8 @@ class GridSample(Rounded):
         Operand("grid", Variable("G", FLOAT)),
     )
     attributes: ClassVar[tuple[Attribute, ...]] = (
-        Attribute("mode", choice("nearest", "linear", "cubic"), "linear"),
-        Attribute("padding", choice("zeros", "border", "reflection"), "zeros"),
+        Attribute("mode", choice("nearest", "linear", "cubic"), "linear", "how elements around a point are joined"),
+        Attribute("padding", choice("zeros", "border", "reflection"), "zeros", "what is read outside"),
         _ALIGN,
         COMPUTE_TYPE,
     )

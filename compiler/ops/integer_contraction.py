@@ -10,8 +10,8 @@ from compiler.errors import TypeMismatch
 from compiler.ir import I32, Builder, Call, Op, Type, Value
 from compiler.ops.compose import Emit, Evaluated, known_sizes, padded
 from compiler.ops.contraction import Conv, MatMul
-from compiler.ops.registry import INTEGER, Attribute, Composite, Operand, Variable, integer, register
-from compiler.ops.windows import WINDOW, WindowPlan
+from compiler.ops.registry import INTEGER, Attribute, Composite, Operand, Variable, register
+from compiler.ops.windows import GROUPS, WINDOW, WindowPlan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,7 +114,7 @@ class ConvInteger(Evaluated, Composite):
         Operand("x_zero", _A, optional=True),
         Operand("w_zero", _B, optional=True),
     )
-    attributes: ClassVar[tuple[Attribute, ...]] = (*WINDOW, Attribute("groups", integer(1), 1))
+    attributes: ClassVar[tuple[Attribute, ...]] = (*WINDOW, GROUPS)
 
     def infer(self, call: Call) -> tuple[Type, ...]:
         if call.has(2) and call.tensor(2).dims not in {None, (), (1,)}:

@@ -21,11 +21,11 @@ _T = Variable("T", FLOAT)
 _SCALE = Variable("S", FLOAT)
 _STATISTIC = Variable("U", FLOAT)
 _X: Final = (Operand("x", _T),)
-_AXIS: Final = Attribute("axis", integer(), -1)
+_AXIS: Final = Attribute("axis", integer(), -1, "The dim, or the first of the dims, that statistics are taken over.")
 
 
 def _epsilon(default: float = 1e-5) -> Attribute:
-    return Attribute("epsilon", NUMBER, default)
+    return Attribute("epsilon", NUMBER, default, "Added to the variance (or mean square) before the root.")
 
 
 def _axis(call: Call) -> int:
@@ -145,7 +145,7 @@ class LayerNorm(Rounded):
     attributes: ClassVar[tuple[Attribute, ...]] = (
         _AXIS,
         _epsilon(),
-        Attribute("statistics", FLAG, False),
+        Attribute("statistics", FLAG, False, "Give mean and inverse deviation as results too."),
         COMPUTE_TYPE,
     )
 
@@ -232,7 +232,11 @@ class GroupNorm(_Channelwise):
 
     name: ClassVar[str] = "group_norm"
     operands: ClassVar[tuple[Operand, ...]] = (Operand("x", _T), Operand("scale", _SCALE), Operand("bias", _SCALE))
-    attributes: ClassVar[tuple[Attribute, ...]] = (Attribute("num_groups", integer(1)), _epsilon(), COMPUTE_TYPE)
+    attributes: ClassVar[tuple[Attribute, ...]] = (
+        Attribute("num_groups", integer(1), doc="Number of groups of channels."),
+        _epsilon(),
+        COMPUTE_TYPE,
+    )
 
     def infer(self, call: Call) -> tuple[Type, ...]:
         dims, groups = call.tensor(0).dims, call.integer("num_groups")
@@ -357,7 +361,11 @@ class BatchNormTraining(_Channelwise):
 
     name: ClassVar[str] = "batch_norm_training"
     operands: ClassVar[tuple[Operand, ...]] = _BATCH_OPERANDS
-    attributes: ClassVar[tuple[Attribute, ...]] = (_epsilon(), Attribute("momentum", NUMBER, 0.9), COMPUTE_TYPE)
+    attributes: ClassVar[tuple[Attribute, ...]] = (
+        _epsilon(),
+        Attribute("momentum", NUMBER, 0.9, "Share that the given statistics keep."),
+        COMPUTE_TYPE,
+    )
 
     def infer(self, call: Call) -> tuple[Type, ...]:
         mean, variance = call.tensor(3), call.tensor(4)
@@ -398,10 +406,10 @@ class Lrn(Pointwise):
     name: ClassVar[str] = "lrn"
     operands: ClassVar[tuple[Operand, ...]] = _X
     attributes: ClassVar[tuple[Attribute, ...]] = (
-        Attribute("size", integer(1)),
-        Attribute("alpha", NUMBER, 0.0001),
-        Attribute("beta", NUMBER, 0.75),
-        Attribute("bias", NUMBER, 1.0),
+        Attribute("size", integer(1), doc="Number of channels that are summed over."),
+        Attribute("alpha", NUMBER, 0.0001, "Factor of the mean square."),
+        Attribute("beta", NUMBER, 0.75, "Exponent."),
+        Attribute("bias", NUMBER, 1.0, "Added to the mean square."),
         COMPUTE_TYPE,
     )
 
@@ -431,7 +439,10 @@ class MeanVarianceNorm(Pointwise):
 
     name: ClassVar[str] = "mean_variance_norm"
     operands: ClassVar[tuple[Operand, ...]] = _X
-    attributes: ClassVar[tuple[Attribute, ...]] = (Attribute("axes", integers(), (0, 2, 3)), COMPUTE_TYPE)
+    attributes: ClassVar[tuple[Attribute, ...]] = (
+        Attribute("axes", integers(), (0, 2, 3), "Dims that statistics are taken over."),
+        COMPUTE_TYPE,
+    )
 
     def _axes(self, call: Call) -> tuple[int, ...]:
         return normalize_axes(self.name, call.integers("axes"), call.tensor(0).rank)
@@ -454,7 +465,11 @@ class LpNorm(Pointwise):
 
     name: ClassVar[str] = "lp_norm"
     operands: ClassVar[tuple[Operand, ...]] = _X
-    attributes: ClassVar[tuple[Attribute, ...]] = (_AXIS, Attribute("p", integer(1, 2), 2), COMPUTE_TYPE)
+    attributes: ClassVar[tuple[Attribute, ...]] = (
+        _AXIS,
+        Attribute("p", integer(1, 2), 2, "Order of the norm."),
+        COMPUTE_TYPE,
+    )
 
     def formula(self, call: Call, emit: Emit, x: Value) -> Value:
         axes = (_axis(call),)

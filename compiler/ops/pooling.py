@@ -115,7 +115,10 @@ class MaxPoolIndices(Evaluated, Composite):
 
     name: ClassVar[str] = "max_pool_indices"
     operands: ClassVar[tuple[Operand, ...]] = (Operand("x", _T),)
-    attributes: ClassVar[tuple[Attribute, ...]] = (*POOL, Attribute("column_major", FLAG, False))
+    attributes: ClassVar[tuple[Attribute, ...]] = (
+        *POOL,
+        Attribute("column_major", FLAG, False, "Count a channel's elements first dim fastest."),
+    )
 
     def infer(self, call: Call) -> tuple[Type, ...]:
         (values,) = _pooled(self.name, call)
@@ -229,7 +232,11 @@ class AvgPool(Rounded):
 
     name: ClassVar[str] = "avg_pool"
     operands: ClassVar[tuple[Operand, ...]] = (Operand("x", _F),)
-    attributes: ClassVar[tuple[Attribute, ...]] = (*POOL, Attribute("count_include_pad", FLAG, False), COMPUTE_TYPE)
+    attributes: ClassVar[tuple[Attribute, ...]] = (
+        *POOL,
+        Attribute("count_include_pad", FLAG, False, "Padding counts in the mean."),
+        COMPUTE_TYPE,
+    )
 
     def infer(self, call: Call) -> tuple[Type, ...]:
         return _pooled(self.name, call)
@@ -272,7 +279,11 @@ class LpPool(Rounded):
 
     name: ClassVar[str] = "lp_pool"
     operands: ClassVar[tuple[Operand, ...]] = (Operand("x", _F),)
-    attributes: ClassVar[tuple[Attribute, ...]] = (*POOL, Attribute("p", integer(1), 2), COMPUTE_TYPE)
+    attributes: ClassVar[tuple[Attribute, ...]] = (
+        *POOL,
+        Attribute("p", integer(1), 2, "Order of the norm."),
+        COMPUTE_TYPE,
+    )
 
     def infer(self, call: Call) -> tuple[Type, ...]:
         return _pooled(self.name, call)

@@ -115,8 +115,8 @@ class Quantize(Rounded):
     attributes: ClassVar[tuple[Attribute, ...]] = (
         _AXIS,
         _BLOCK,
-        Attribute("to", ELEMENT, None),
-        Attribute("saturate", FLAG, True),
+        Attribute("to", ELEMENT, None, "Stored type; absent: the zero point's, else uint8."),
+        Attribute("saturate", FLAG, True, "Narrow floats: what is too great becomes the greatest finite value."),
         COMPUTE_TYPE,
     )
 
@@ -182,7 +182,12 @@ class Dequantize(Rounded):
         _SCALE,
         Operand("zero", Variable("Q", STORED | {I32}), optional=True),
     )
-    attributes: ClassVar[tuple[Attribute, ...]] = (_AXIS, _BLOCK, Attribute("to", ELEMENT, None), COMPUTE_TYPE)
+    attributes: ClassVar[tuple[Attribute, ...]] = (
+        _AXIS,
+        _BLOCK,
+        Attribute("to", ELEMENT, None, "Result type; absent: the scale's."),
+        COMPUTE_TYPE,
+    )
 
     def compute_element(self, call: Call) -> ElementType:
         """Of the scale, widened."""

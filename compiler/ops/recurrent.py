@@ -53,12 +53,12 @@ _KNOWN: Final = Domain(
     lambda value: isinstance(value, tuple) and all(str(name).lower() in ACTIVATIONS for name in value),
 )
 _ATTRIBUTES: Final = (
-    Attribute("direction", choice("forward", "reverse", "bidirectional"), "forward"),
+    Attribute("direction", choice("forward", "reverse", "bidirectional"), "forward", "Order of the steps."),
     Attribute("activations", _KNOWN, (), "One a function of the cell and direction; empty: the cell's usual ones."),
     Attribute("activation_alpha", NUMBERS, (), "Taken in order by the activations that have an alpha."),
     Attribute("activation_beta", NUMBERS, (), "Taken in order by the activations that have a beta."),
     Attribute("clip", NUMBER, None, "Bound on the inputs of activations; absent: none."),
-    Attribute("layout", integer(0, 1), 0),
+    Attribute("layout", integer(0, 1), 0, "0: steps first; 1: batch first."),
     COMPUTE_TYPE,
 )
 
@@ -306,7 +306,10 @@ class Gru(Recurrent):
 
     name: ClassVar[str] = "gru"
     operands: ClassVar[tuple[Operand, ...]] = _OPERANDS
-    attributes: ClassVar[tuple[Attribute, ...]] = (*_ATTRIBUTES, Attribute("linear_before_reset", FLAG, False))
+    attributes: ClassVar[tuple[Attribute, ...]] = (
+        *_ATTRIBUTES,
+        Attribute("linear_before_reset", FLAG, False, "Reset what r gives, not what goes into it."),
+    )
     gates: ClassVar[int] = 3
     usual: ClassVar[tuple[str, ...]] = ("sigmoid", "tanh")
 
@@ -361,7 +364,10 @@ class Lstm(Recurrent):
         Operand("initial_c", _T, optional=True),
         Operand("p", _T, optional=True),
     )
-    attributes: ClassVar[tuple[Attribute, ...]] = (*_ATTRIBUTES, Attribute("input_forget", FLAG, False))
+    attributes: ClassVar[tuple[Attribute, ...]] = (
+        *_ATTRIBUTES,
+        Attribute("input_forget", FLAG, False, "The forget gate is 1 - the input gate."),
+    )
     gates: ClassVar[int] = 4
     states: ClassVar[int] = 2
     usual: ClassVar[tuple[str, ...]] = ("sigmoid", "tanh", "tanh")

@@ -40,15 +40,15 @@ class Resize(Rounded):
         Operand("sizes", Variable("I", frozenset({I64})), optional=True, value=True),
     )
     attributes: ClassVar[tuple[Attribute, ...]] = (
-        Attribute("mode", choice("nearest", "linear", "cubic"), "nearest"),
-        Attribute("coordinates", choice(*COORDINATES), "half_pixel"),
-        Attribute("nearest_mode", choice(*NEAREST), "round_prefer_floor"),
-        Attribute("cubic_coefficient", NUMBER, -0.75),
+        Attribute("mode", choice("nearest", "linear", "cubic"), "nearest", "How neighbours are joined."),
+        Attribute("coordinates", choice(*COORDINATES), "half_pixel", "Where a new element lies in the old ones."),
+        Attribute("nearest_mode", choice(*NEAREST), "round_prefer_floor", "Rounding of a place, for mode nearest."),
+        Attribute("cubic_coefficient", NUMBER, -0.75, "The parameter a of Keys' kernel."),
         Attribute("antialias", FLAG, False, "Widen the kernel where the result is smaller."),
         Attribute("exclude_outside", FLAG, False, "Leave neighbours beyond an end out, instead of repeating the end."),
         Attribute("extrapolation_value", NUMBER, 0.0, "Outside, for coordinates 'tf_crop_and_resize'."),
-        Attribute("axes", integers(), ()),
-        Attribute("policy", choice(*_POLICIES), "stretch"),
+        Attribute("axes", integers(), (), "Dims that scales, sizes and roi are for; empty: all."),
+        Attribute("policy", choice(*_POLICIES), "stretch", "Whether sizes keep the aspect ratio, and how."),
         COMPUTE_TYPE,
     )
 

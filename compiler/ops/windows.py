@@ -9,7 +9,7 @@ import numpy as np
 
 from compiler.errors import InvalidAttribute, TypeMismatch
 from compiler.ir import UNKNOWN, Call, Dim
-from compiler.ops.registry import FLAG, Attribute, choice, integers
+from compiler.ops.registry import FLAG, Attribute, choice, integer, integers
 from compiler.ops.work import Index
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ AUTO_PAD: Final = Attribute(
 CEIL_MODE: Final = Attribute(
     "ceil_mode", FLAG, False, "Round the number of windows up; none starts in the padding after."
 )
+GROUPS: Final = Attribute("groups", integer(1), 1, "Groups of channels; one sees only its own.")
 WINDOW: Final = (STRIDES, DILATIONS, PADS, AUTO_PAD)
 
 
