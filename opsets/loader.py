@@ -14,15 +14,18 @@ from pydantic import ValidationError
 
 from opsets.elements import GROUP_OF
 from opsets.errors import ManifestError
-from opsets.expressions import parse
+from opsets.expressions import FUNCTIONS, parse
 from opsets.manifest import Entry, File, Overrides
 from opsets.signature import Parameter, Signature, newest_opset, onnx_versions
 from opsets.tolerance import Tolerance, parse_tolerance
 
 ROOT = Path(__file__).parent
+WRITTEN_FOR = 28
+"""Opset of ai.onnx that the manifests know: with an older onnx, names that it lacks are passed over."""
 _Model = TypeVar("_Model", File, Overrides, Entry)
 _TYPE_OF_UNION = re.compile(r".*\[.*|int|float|str|bool|dict|none")
 """Parts of pydantic's paths that name the tried member of a union and no key of the file."""
+_BUILT_IN = ("version", "outputs", "element", "data_class", "first")
 _MERGED = ("grid", "inputs", "types", "output_types", "tolerance")
 
 
@@ -130,6 +133,8 @@ def _versions(
         name for one in versions for name in (*one.attributes, *one.types, *(formal.name for formal in one.inputs))
     }
     known |= _default_names(file)
+    if newest_opset("ai.onnx") < WRITTEN_FOR:
+        known |= _words(base) - FUNCTIONS.keys()
     ranges = {text: _range(document, (*where, "versions", text)) for text in base.get("versions", {})}
     last = max(one.since_version for one in versions)
     for signature in versions:
@@ -141,19 +146,7 @@ def _versions(
                 body = _merge(body, base["versions"][text])
         entry = document.check(Entry, body, where)
         _check_names(document, where, entry, signature, known)
-        names = frozenset(
-            {
-                *known,
-                *entry.parameters,
-                *entry.extra,
-                *signature.types,
-                "version",
-                "outputs",
-                "element",
-                "data_class",
-                "first",
-            }
-        )
+        names = frozenset({*known, *entry.parameters, *entry.extra, *_BUILT_IN})
         _check_expressions(document, where, entry, names)
         yield Item(
             framework=file.framework,
@@ -167,6 +160,15 @@ def _versions(
             names=names,
             source=f"{document.path.name}:{document.line(where)}",
         )
+
+
+def _words(body: object) -> set[str]:
+    """Every word of an entry: an older onnx does not tell a mistake from a name that it does not have yet."""
+    if isinstance(body, dict):
+        return {str(key) for key in body}.union(*map(_words, body.values()))
+    if isinstance(body, list):
+        return set().union(*map(_words, body))
+    return set(re.findall(r"[A-Za-z_]\w*", body)) if isinstance(body, str) else set()
 
 
 def _default_names(file: File) -> set[str]:
