@@ -55,7 +55,7 @@ class _Sweep:
             if key is None:
                 continue
             first = seen.setdefault(key, op)
-            if first is op or not _same_regions(first, op):
+            if first is op or not _same_content(first, op):
                 continue
             if not self.counter.allow("common_subexpressions", op):
                 return
@@ -70,13 +70,26 @@ class _Sweep:
             return None
         if op.definition.holds_constant:
             constant = op.attributes["value"]
-            # Hashing all data of a large model costs a second: only constants that have a like by type are hashed.
-            return constant.key if isinstance(constant, Constant) and constant.type in self.repeated else None
+            # Hashing all data of a large model costs a second: only constants with a like by type are looked at, and
+            # first by a few elements.
+            if not isinstance(constant, Constant) or constant.type not in self.repeated:
+                return None
+            return (constant.type, constant.seed, _sample(constant))
         operands: Hashable = op.operands
         if len(op.operands) == 2 and isinstance(op.definition, Operator) and op.definition.commutative:
             operands = frozenset(op.operands)
         return (op.definition, operands, attributes_key(op.attributes), len(op.regions))
 
 
-def _same_regions(a: Op, b: Op) -> bool:
+def _sample(constant: Constant) -> bytes:
+    """Some bytes that equal constants share."""
+    if constant.is_abstract or constant.array.dtype.hasobject or not constant.array.flags.c_contiguous:
+        return constant.digest
+    flat = constant.array.reshape(-1)
+    return bytes(flat[:: max(1, flat.size // 16)].tobytes())
+
+
+def _same_content(a: Op, b: Op) -> bool:
+    if a.definition.holds_constant:
+        return a.attributes["value"] == b.attributes["value"]
     return all(graphs_equal(x, y) for x, y in zip(a.regions, b.regions, strict=True))

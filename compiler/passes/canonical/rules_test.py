@@ -242,7 +242,7 @@ def _(case):
     source, middle, to, saturate = case.pick(
         (F16, F32, F16, False), (BF16, F32, F16, False), (F16, F64, BF16, True), (I8, I32, U8, False),
         (I8, F32, F16, False), (BOOL, I32, F16, False), (I32, F64, I32, False), (U8, I64, I8, False),
-        (F16, F32, I8, True), (I8, F32, I64, False), (F32, F64, BOOL, False), (I32, I64, BF16, False),
+        (F16, F32, I8, True), (I8, F32, I64, False), (F32, F64, BOOL, False), (U8, I64, BF16, False),
     )  # fmt: skip
     wide = case.build(convert.Cast, case.input(source, case.shape()), to=middle)
     return case.build(convert.Cast, wide, to=to, saturate=saturate)
@@ -430,6 +430,7 @@ def cast(build, value, *types, **attributes):
         (F32, (2,), lambda b, x: cast(b, x, F16, F32)),
         (F32, (2,), lambda b, x: cast(b, x, I64, F32)),
         (I64, (2,), lambda b, x: cast(b, x, F64, I64)),
+        (I32, (2,), lambda b, x: cast(b, x, F64, BF16)),
         (F16, (2,), lambda b, x: cast(b, x, F32, I8)),
         (U8, (2,), lambda b, x: cast(b, x, I8, I32)),
         (C64, (2,), lambda b, x: b(elementwise.Mul, x, b.constant(np.complex64(1)))),
