@@ -28,6 +28,7 @@ from compiler.ops import (
     sampling,
     selection,
     shape,
+    softmax,
 )
 from compiler.ops.registry import Composite, Operator, lookup, operators
 
@@ -63,4 +64,5 @@ __all__ = [
     "sampling",
     "selection",
     "shape",
+    "softmax",
 ]

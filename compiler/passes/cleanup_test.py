@@ -8,9 +8,10 @@ from compiler.ops.activation import Gelu, Relu
 from compiler.ops.control import If, Loop
 from compiler.ops.elementwise import Add, Exp, Mul, Neg, Sub
 from compiler.ops.interpreter import interpret
-from compiler.ops.normalization import LayerNorm, Softmax
+from compiler.ops.normalization import LayerNorm
 from compiler.ops.registry import Composite
 from compiler.ops.sampling import RandomUniform
+from compiler.ops.softmax import Softmax
 from compiler.passes.common_subexpressions import CommonSubexpressions
 from compiler.passes.dead_code import DeadCode
 from compiler.passes.decompose import Decompose

@@ -8,14 +8,15 @@ from compiler.exporters.onnx.emit import Emit, exports
 from compiler.frontends.onnx.types import DATA_TYPES
 from compiler.ir import Call, Definition, ElementType, Op
 from compiler.ops import normalization as norms
+from compiler.ops.softmax import Hardmax, LogSoftmax, Softmax
 
 if TYPE_CHECKING:
     from compiler.exporters.onnx.emit import Emitter
 
 _ALONG_AXIS: Final[dict[type[Definition], str]] = {
-    norms.Hardmax: "Hardmax",
-    norms.LogSoftmax: "LogSoftmax",
-    norms.Softmax: "Softmax",
+    Hardmax: "Hardmax",
+    LogSoftmax: "LogSoftmax",
+    Softmax: "Softmax",
 }
 
 

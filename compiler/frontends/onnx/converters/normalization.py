@@ -9,14 +9,15 @@ from compiler.frontends.onnx.site import Results, Site, converts
 from compiler.frontends.onnx.types import element_from
 from compiler.ir import Definition, ElementType, Value
 from compiler.ops import normalization as norms
+from compiler.ops.softmax import Hardmax, LogSoftmax, Softmax
 
 if TYPE_CHECKING:
     from compiler.frontends.onnx.site import Converter
 
 _ALONG_AXIS: Final[dict[str, type[Definition]]] = {
-    "Hardmax": norms.Hardmax,
-    "LogSoftmax": norms.LogSoftmax,
-    "Softmax": norms.Softmax,
+    "Hardmax": Hardmax,
+    "LogSoftmax": LogSoftmax,
+    "Softmax": Softmax,
 }
 
 
