@@ -289,6 +289,19 @@ def test_a_reference_in_float64_that_errs_excuses_nothing(run, model, monkeypatc
     assert json.loads(out)["outputs"][0]["max_abs_allowed"] < 1e-5
 
 
+def test_a_narrower_run_is_held_against_the_model_cast_to_that_type(run, model):
+    arguments = ["check", model, "--target", "edge-npu", "--bind", "batch=3", "--json"]
+    data = json.loads(run(*arguments, "--precision", "float16")[1])
+    [output] = data["outputs"]
+    assert output["agrees"]
+    assert output["type"] == "float16[3, 4]"
+    assert {entry["operator"] for entry in data["host_operators"]} == {"cast"}
+    assert json.loads(run(*arguments)[1])["placement"] == "host"
+    status, _, err = run(*arguments, "--precision", "int8")
+    assert status == 2
+    assert "expected one of float16, bfloat16" in err
+
+
 def test_locate_names_the_first_node_that_differs(run, model, monkeypatch):
     real = checks.run_onnxruntime
 

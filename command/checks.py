@@ -30,7 +30,7 @@ def check_model(compiled: CompiledModel, model: Path, feeds: Mapping[str, Any]) 
         "model": model.name,
         "target": compiled.target.name,
         "placement": result.placement,
-        "outputs": _compare(compiled.output_names, result.outputs or (), load_model(model), feeds),
+        "outputs": _compare(compiled, result.outputs or (), load_model(model), feeds),
         "host_operators": host_operators_json(result),
     }
 
@@ -48,7 +48,7 @@ def locate(model: Path, target: str, draw: Draw, precision: str | None) -> dict[
     opened.graph.output.extend(ValueInfoProto(name=name) for name in makers if name not in known)
     compiled = compile_model(opened, target, precision=precision)
     feeds = read_inputs(compiled, draw)
-    rows = _compare(compiled.output_names, compiled.run(feeds), opened, feeds)
+    rows = _compare(compiled, compiled.run(feeds), opened, feeds)
     by_name = {row["name"]: row for row in rows}
     first = next((by_name[name] for name in makers if not by_name[name]["agrees"]), None)
     if first is not None:
@@ -58,14 +58,45 @@ def locate(model: Path, target: str, draw: Draw, precision: str | None) -> dict[
 
 
 def _compare(
-    names: Sequence[str], outputs: Sequence[Any], model: ModelProto, feeds: Mapping[str, Any]
+    compiled: CompiledModel, outputs: Sequence[Any], model: ModelProto, feeds: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     from reports.agreement import compare_output
 
-    reference = run_onnxruntime(model, feeds)
+    dtype = _narrow_dtype(compiled)
+    if dtype is None:
+        reference, found = run_onnxruntime(model, feeds), list(outputs)
+    else:
+        reference = run_onnxruntime(*_in_type(dtype, model, feeds))
+        # These were cast from the narrow type at the model's border, so nothing is lost by going back.
+        found = [_as_type(dtype, output) for output in outputs]
     exact = most_exact(model, feeds, reference)
-    compared = zip(names, outputs, reference, exact, strict=True)
-    return [asdict(compare_output(name, found, expected, truth)) for name, found, expected, truth in compared]
+    compared = zip(compiled.output_names, found, reference, exact, strict=True)
+    return [asdict(compare_output(name, *values)) for name, *values in compared]
+
+
+def _narrow_dtype(compiled: CompiledModel) -> Any:  # noqa: ANN401 - a numpy dtype or None
+    """Return the narrower type that the target computes floats in by permission, else None."""
+    from compiler.passes.narrow import NARROW, lacking
+
+    precision = compiled.options.precision
+    return None if precision is None or not lacking(compiled.target) else NARROW[precision].dtype
+
+
+def _in_type(dtype: Any, model: ModelProto, feeds: Mapping[str, Any]) -> tuple[ModelProto, dict[str, Any]]:  # noqa: ANN401
+    """Return the model cast to a float type, and its inputs: what a narrower run is held against."""
+    from onnx import helper
+
+    from generators.widening import CannotWiden, Wide, widen_model
+
+    try:
+        narrow = widen_model(model, Wide(helper.np_dtype_to_tensor_dtype(dtype), dtype))
+    except CannotWiden as error:
+        raise NoReference(f"the model has no form in {dtype}: {error}") from error
+    return narrow, {name: _as_type(dtype, array) for name, array in feeds.items()}
+
+
+def _as_type(dtype: Any, array: Any) -> Any:  # noqa: ANN401 - arrays, and what passes as it is
+    return array.astype(dtype) if getattr(array, "dtype", None) in ("float32", "float64") else array
 
 
 def most_exact(model: ModelProto, feeds: Mapping[str, Any], reference: Sequence[Any]) -> Sequence[Any]:

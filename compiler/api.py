@@ -16,6 +16,7 @@ from compiler.ir import Graph, TensorType, Type, Value, element_of, tensor
 from compiler.ir.verifier import verify
 from compiler.lowering.lower import LoweringOptions, lower
 from compiler.passes.manager import Instruments
+from compiler.passes.narrow import narrow_for
 from compiler.passes.specialize import specialize, value_inputs
 from compiler.pipeline import optimize
 from compiler.program.executable import Executable
@@ -42,8 +43,10 @@ class Options:
     """How to compile. ``verify_each`` checks the graph after every pass; ``dump_dir`` gets the graph after each change.
 
     ``fuse`` False makes every loop nest a kernel of its own; ``overlap`` False lets engines work one after the other.
+    ``precision`` (float16, bfloat16) allows the target to compute in that type where it lacks the model's own.
     """
 
+    precision: str | None = None
     fuse: bool = True
     overlap: bool = True
     verify_each: bool = False
@@ -254,6 +257,8 @@ class CompiledModel:
         if found is None:
             with clock.stage("optimize"):
                 graph = specialize(self.graph, types, known)
+                if self.options.precision is not None:
+                    graph = narrow_for(graph, self.target, self.options.precision)
                 optimize(graph, self.target, Instruments(self.options.dump_dir, self.options.verify_each))
             with clock.stage("lower"):
                 executable = lower(graph, self.target, LoweringOptions(fuse=self.options.fuse))
