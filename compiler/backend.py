@@ -14,8 +14,8 @@ from onnx.backend.base import Backend, BackendRep
 
 from compiler.api import Options, compile
 from compiler.errors import InvalidInput, InvalidTarget
-from compiler.frontends.onnx.types import type_proto
 from compiler.ir import type_of
+from compiler.onnx_types import type_proto
 from compiler.targets.loader import DEFAULT_TARGET
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from onnx import numpy_helper
 
 from compiler.errors import ExportError
 from compiler.exporters.onnx.names import Names
-from compiler.frontends.onnx.types import DATA_TYPES
 from compiler.ir import UNKNOWN_LOCATION, Array, Builder, Constant, Definition, ElementType, Graph, Location, Op, Value
+from compiler.onnx_types import DATA_TYPES
 from compiler.ops import Composite
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import onnx
 
 from compiler.errors import ExportError
 from compiler.exporters.onnx.emit import Emit, Model
-from compiler.frontends.onnx.types import type_proto
 from compiler.ir import UNKNOWN_LOCATION, Graph, Value
+from compiler.onnx_types import type_proto
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

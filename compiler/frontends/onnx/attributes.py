@@ -10,8 +10,8 @@ from onnx.defs import OpSchema
 
 from compiler.errors import InvalidModel
 from compiler.frontends.onnx.data import constant_from, sparse_constant
-from compiler.frontends.onnx.types import type_from
 from compiler.ir import Constant, Type
+from compiler.onnx_types import type_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

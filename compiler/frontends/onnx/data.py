@@ -13,8 +13,8 @@ import numpy as np
 from onnx import TensorProto, numpy_helper
 
 from compiler.errors import InvalidModel
-from compiler.frontends.onnx.types import element_from
 from compiler.ir import STRING, Array, Constant, ElementType, Kind
+from compiler.onnx_types import element_from
 
 if TYPE_CHECKING:
     import onnx

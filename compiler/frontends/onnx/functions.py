@@ -8,7 +8,7 @@ import onnx
 
 from compiler.errors import InvalidModel
 from compiler.frontends.onnx.reader import canonical_domain
-from compiler.frontends.onnx.types import type_proto
+from compiler.onnx_types import type_proto
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -5,7 +5,9 @@ from onnx import helper
 
 from compiler.errors import InvalidModel
 from compiler.frontends.onnx import converted_operators, import_model
+from compiler.frontends.onnx.functions import schema_function
 from compiler.frontends.onnx.harness_test import info, model_of, run, run_node
+from compiler.ir import F32, tensor
 
 X = np.array([1.0, -2.0], np.float32)
 DOMAIN = "com.example"
@@ -105,3 +107,15 @@ def test_operator_without_a_converter_is_its_schemas_function():
     np.testing.assert_allclose(window, np.hanning(8), atol=1e-6)
     (window,) = run_node("HannWindow", [np.array(8)], 17, known=[0])
     np.testing.assert_allclose(window, np.hanning(9)[:8], atol=1e-6)
+
+
+@pytest.mark.parametrize(("opset", "body"), [(13, 13), (15, 13), (18, 18), (20, 18)])
+def test_newest_body_that_is_not_newer_than_the_model_is_taken(opset, body):
+    node = helper.make_node("LogSoftmax", ["x"], ["y"])
+    schema = onnx.defs.get_schema("LogSoftmax", opset)
+    found = schema_function(schema, opset, node, {}, [tensor(F32, (2,))])
+    assert [entry.version for entry in found.opset_import] == [body]
+
+
+def test_operator_that_is_no_function_has_no_body():
+    assert schema_function(onnx.defs.get_schema("Det"), 22, helper.make_node("Det", ["x"], ["y"]), {}, [None]) is None

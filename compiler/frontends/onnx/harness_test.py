@@ -7,8 +7,8 @@ import onnx
 from onnx import helper
 
 from compiler.frontends.onnx import import_model
-from compiler.frontends.onnx.types import DATA_TYPES
 from compiler.ir import element_of
+from compiler.onnx_types import DATA_TYPES
 from compiler.ops.interpreter import interpret
 
 

@@ -17,8 +17,8 @@ from compiler.frontends.onnx.reader import Source, canonical_domain, read_model,
 from compiler.frontends.onnx.schema import check_arity, check_types, schema_for
 from compiler.frontends.onnx.scope import Scope, missing_value, node_label
 from compiler.frontends.onnx.site import Site, converter_for, result_values
-from compiler.frontends.onnx.types import refined, type_from
 from compiler.ir import UNKNOWN_LOCATION, Builder, Constant, Graph, Type, Value, at
+from compiler.onnx_types import refined, type_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

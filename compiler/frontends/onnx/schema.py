@@ -10,7 +10,7 @@ from onnx.defs import OpSchema
 
 from compiler.errors import InvalidModel, TypeMismatch, UnsupportedOperator
 from compiler.frontends.onnx.site import converter_for
-from compiler.frontends.onnx.types import type_string
+from compiler.onnx_types import type_string
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,8 +6,8 @@ from string import ascii_letters
 from typing import TYPE_CHECKING, Any, Final
 
 from compiler.exporters.onnx.emit import Emit, exports
-from compiler.frontends.onnx.types import DATA_TYPES
 from compiler.ir import Call, Definition, ElementType, Op
+from compiler.onnx_types import DATA_TYPES
 from compiler.ops import contraction, conv_transpose, einsum, pooling
 
 if TYPE_CHECKING:

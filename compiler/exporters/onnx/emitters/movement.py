@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from compiler.errors import ExportError
 from compiler.exporters.onnx.emit import Emit, exports
-from compiler.frontends.onnx.types import DATA_TYPES
 from compiler.ir import I64, Definition, Op
+from compiler.onnx_types import DATA_TYPES
 from compiler.ops import creation, movement, padding, reshape, shape
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from compiler.exporters.onnx.emit import Emit, exports
-from compiler.frontends.onnx.types import DATA_TYPES
 from compiler.ir import Call, Definition, ElementType, Op
+from compiler.onnx_types import DATA_TYPES
 from compiler.ops import normalization as norms
 from compiler.ops.softmax import Hardmax, LogSoftmax, Softmax
 

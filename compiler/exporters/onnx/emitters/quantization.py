@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from compiler.exporters.onnx.emit import Emit, exports
 from compiler.exporters.onnx.emitters.contraction import window_attributes
-from compiler.frontends.onnx.types import DATA_TYPES
 from compiler.ir import ElementType, Op
+from compiler.onnx_types import DATA_TYPES
 from compiler.ops import integer_contraction, quantization
 
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from compiler.frontends.onnx.converters.common import as_int64, cast, concat, shape_of, squeeze
 from compiler.frontends.onnx.site import Results, Site, converts
-from compiler.frontends.onnx.types import element_from
 from compiler.ir import F32, I64, Value
+from compiler.onnx_types import element_from
 from compiler.ops.attention import Attention, Rotary
 from compiler.ops.elementwise import Sub
 from compiler.ops.movement import Concat, Transpose

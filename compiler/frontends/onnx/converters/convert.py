@@ -7,8 +7,8 @@ from typing import Final
 from onnx import TensorProto
 
 from compiler.frontends.onnx.site import Site, converts
-from compiler.frontends.onnx.types import element_from
 from compiler.ir import F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0FNU, ElementType, Value
+from compiler.onnx_types import element_from
 from compiler.ops.convert import BitCast, Cast
 
 _SATURATING: Final = frozenset({F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0FNU})

@@ -8,8 +8,8 @@ import numpy as np
 
 from compiler.frontends.onnx.converters.common import as_int64, squeeze
 from compiler.frontends.onnx.site import Site, converts
-from compiler.frontends.onnx.types import element_from
 from compiler.ir import Value
+from compiler.onnx_types import element_from
 from compiler.ops.creation import EyeLike, Fill, Range
 from compiler.ops.shape import ShapeOf, SizeOf
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from compiler.frontends.onnx.converters.common import matrix, reshape, reshape_like
 from compiler.frontends.onnx.site import Results, Site, converts
-from compiler.frontends.onnx.types import element_from
 from compiler.ir import Definition, ElementType, Value
+from compiler.onnx_types import element_from
 from compiler.ops import normalization as norms
 from compiler.ops.softmax import Hardmax, LogSoftmax, Softmax
 

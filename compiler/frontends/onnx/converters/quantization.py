@@ -8,8 +8,8 @@ from compiler.frontends.onnx.converters.common import cast, reshape
 from compiler.frontends.onnx.converters.contraction import add_bias, check_kernel
 from compiler.frontends.onnx.converters.windows import window_attributes
 from compiler.frontends.onnx.site import Results, Site, converts
-from compiler.frontends.onnx.types import element_from
 from compiler.ir import F32, ElementType, Value
+from compiler.onnx_types import element_from
 from compiler.ops.contraction import MatMul
 from compiler.ops.elementwise import Mul
 from compiler.ops.integer_contraction import ConvInteger, MatMulInteger

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from compiler.frontends.onnx.converters.common import cast, shape_of
 from compiler.frontends.onnx.site import Results, Site, converts
-from compiler.frontends.onnx.types import element_from
 from compiler.ir import BOOL, F32, Definition, ElementType, Value
+from compiler.onnx_types import element_from
 from compiler.ops.compare import Ge, Select
 from compiler.ops.creation import Fill
 from compiler.ops.elementwise import Div, Sub

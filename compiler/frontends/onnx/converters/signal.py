@@ -8,8 +8,8 @@ import numpy as np
 
 from compiler.frontends.onnx.converters.common import cast, concat, unsqueeze
 from compiler.frontends.onnx.site import Site, converts
-from compiler.frontends.onnx.types import element_from
 from compiler.ir import F32, I64, Array, Value
+from compiler.onnx_types import element_from
 from compiler.ops.contraction import MatMul
 from compiler.ops.elementwise import Add, Mul, Sub
 from compiler.ops.indexing import Gather
