@@ -49,11 +49,13 @@ class Numerics:
         special = ~finite
         if not np.array_equal(wide_before[special], wide_after[special], equal_nan=True):
             return False
-        return bool(np.all(np.abs(wide_before - wide_after)[finite] <= self._bound(before, wide_before, finite)))
+        error = np.abs(wide_before[finite] - wide_after[finite])
+        return bool(np.all(error <= self._bound(before, wide_before[finite])))
 
-    def _bound(self, before: Array, wide: Array, finite: Array) -> Any:  # noqa: ANN401 - array or scalar
+    def _bound(self, before: Array, wide: Array) -> Any:  # noqa: ANN401 - array or scalar
+        """The greatest error for finite results ``wide`` of the type of ``before``."""
         info = _finfo(before.dtype)
-        magnitude = np.maximum(np.abs(wide[finite]), float(info.smallest_normal))
+        magnitude = np.maximum(np.abs(wide), float(info.smallest_normal))
         if self.change is Change.ULP:
             return self.ulps * 2.0 ** np.floor(np.log2(magnitude)) * float(info.eps)
         # Another order of a sum can move the error of its greatest term into any element of the result.
