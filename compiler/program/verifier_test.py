@@ -75,6 +75,18 @@ def test_a_lag_that_is_one_too_long_is_refused():
     verify_program(shorter, TARGET)
 
 
+def test_a_lag_counts_from_the_latest_instance():
+    # Only the second load touches what the second matmul reads; waiting for the load before it is too little.
+    def only_second(step):
+        place = step.a.address
+        fixed = Address(place.base + place.rotations[0].stride)
+        return replace(step, a=replace(step.a, address=fixed), waits=(Wait(0), Wait(1, 1), Wait(3, 1)))
+
+    late = change(change(PROGRAM, 1, lambda step: replace(step, waits=(Wait(2),))), 2, only_second)
+    late = replace(late, body=(late.body[0], replace(late.body[1], count=2)))
+    refused(late, r"transfer 1 \(loop indices \[1\]\) writes .* matmul 2 \(loop indices \[1\]\) reads")
+
+
 def test_order_may_go_through_other_instructions():
     # The next load waits for the store, which waits for the matmul that reads the tile.
     through = change(PROGRAM, 1, lambda step: replace(step, waits=(Wait(3, 1),)))

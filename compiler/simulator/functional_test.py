@@ -7,10 +7,11 @@ import pytest
 
 from compiler.errors import InvalidInput, InvalidProgram
 from compiler.ir import BF16, F16, F32, I8, I32, U8, UNKNOWN_LOCATION, tensor
+from compiler.ops.work import Apply, Arg
 from compiler.program import verify_program
 from compiler.program.executable import Buffer, Kernel, Program, Role
 from compiler.program.handmade_test import DRAM, SRAM, dense, executable, matmul_program, without_waits
-from compiler.program.instructions import Address, Matmul, Operand, Region, Repeat, Transfer, Wait
+from compiler.program.instructions import Address, Matmul, Operand, Region, Repeat, Transfer, Vector, Wait
 from compiler.simulator import Machine, SimulationOptions, execute
 from compiler.simulator.memory import poisoned
 from compiler.targets import load_target
@@ -255,3 +256,55 @@ def test_int32_accumulators_wrap():
     exact = 41 * (1 << 12) * 127 * 127
     assert exact > 2**31
     assert (found == (exact + 2**31) % 2**32 - 2**31).all()
+
+
+@pytest.mark.parametrize("element", [I8, U8], ids=str)
+def test_long_integer_sums_are_exact(element):
+    a, b = draw((16, 4099), element), draw((4099, 5), element, 1)
+    (found,) = execute(executable(matmul_program(16, 5, 4099, 16, element, I32)), [a, b])
+    assert np.array_equal(found, a.astype(np.int64) @ b.astype(np.int64))
+
+
+SIZE = 4096
+FLAT = tensor(F32, (SIZE,))
+
+
+def moments(*steps):
+    """Inputs x and y (4096 floats) in DRAM, an output z; SRAM holds three such arrays: R, S and T."""
+    names = (("x", Role.INPUT), ("y", Role.INPUT), ("z", Role.OUTPUT))
+    buffers = tuple(Buffer(name, index << 16, FLAT, role) for index, (name, role) in enumerate(names))
+    kernel = Kernel("k", (), UNKNOWN_LOCATION, 0, 0, 0)
+    program = Program("moments", "reference-npu", buffers, (kernel,), steps, 3 << 16, 3 << 14)
+    x, y = draw((SIZE,), F32), draw((SIZE,), F32, 1)
+    return x, y, execute(executable(program), [x, y])[0]
+
+
+def move(number, buffer, place, *waits, inward=True):
+    ends = Operand(dense(DRAM, buffer << 16, F32, (SIZE,))), Operand(dense(SRAM, place << 14, F32, (SIZE,)))
+    return Transfer(number, 0, (SIZE,), *(ends if inward else ends[::-1]), waits)
+
+
+def compute(number, source, result, *waits, functions=1):
+    body = Arg(0, F32)
+    for _ in range(functions):
+        body = Apply("tanh", (body,), F32)
+    ends = (Operand(dense(SRAM, place << 14, F32, (SIZE,))) for place in (source, result))
+    return Vector(number, 0, (SIZE,), (next(ends),), body, next(ends), waits=waits)
+
+
+def test_operands_are_read_when_an_instruction_starts():
+    # y arrives in R while the vector unit is still at work on x, which it read before.
+    x, _, z = moments(
+        move(0, 0, 0), compute(1, 0, 1, Wait(0), functions=9), move(2, 1, 0), move(3, 2, 1, Wait(1), inward=False)
+    )
+    expected = x.astype(np.float64)
+    for _ in range(9):
+        expected = np.tanh(expected)
+    np.testing.assert_allclose(z, expected, rtol=1e-5)
+
+
+def test_results_are_there_only_when_an_instruction_has_ended():
+    # The last vector instruction starts while x is still on its way to R: it reads poison.
+    short = [replace(compute(number, 2, 2), extents=(64,)) for number in (1, 2)]
+    _, _, z = moments(move(0, 0, 0), *short, compute(3, 0, 1), move(4, 2, 1, Wait(3), inward=False))
+    assert np.isnan(z).all()

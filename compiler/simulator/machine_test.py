@@ -171,3 +171,19 @@ def test_a_failing_host_step_says_so():
     run = tree([host("add", (0, 1), (2, 3), VECTOR, VECTOR)], (0, 1), (2,))
     with pytest.raises(EvaluationError, match="gave 1 results; expected 2"):
         Machine(run).execute([np.float32([1]), np.float32([1])])
+
+
+def test_energy_and_traffic_are_those_of_every_instance():
+    tiles, tile, n, k = 4, 16, 20, 33
+    report = Machine(executable(matmul_program(tiles * tile, n, k, tile))).simulate()
+    loaded, stored = (n * k + tiles * tile * k) * 4, tiles * tile * n * 4
+    assert (report.read_bytes, report.written_bytes) == (loaded, stored)
+    touched = loaded + stored + tiles * (tile * k + k * n + tile * n) * 4
+    energy = report.energy_by_component
+    assert energy["dram"] == pytest.approx((loaded + stored) * 160, rel=1e-12)
+    assert energy["sram"] == pytest.approx(touched * 2.5, rel=1e-12)
+    assert energy["matrix"] == pytest.approx(tiles * tile * n * k * 4.6, rel=1e-12)
+    assert energy["vector"] == 0
+    (kernel,) = report.kernels
+    assert kernel.macs == tiles * tile * n * k
+    assert kernel.bound.value == "memory"
