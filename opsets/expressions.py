@@ -80,6 +80,31 @@ def bits(element: str) -> int:
     return int(found[1]) if found else 8
 
 
+_LARGEST = {"float4e2m1": 6, "float6e2m3": 7, "float6e3m2": 28}
+"""Greatest finite values of the narrowest floats, rounded down: OCP Microscaling Formats, version 1.0."""
+
+
+def greatest(element: str) -> int:
+    """The greatest whole number up to 100 that goes into an element type (into bool, as true)."""
+    if element.startswith(("int", "uint")):
+        return min(100, 2 ** (bits(element) - element.startswith("int")) - 1)
+    return _LARGEST.get(element, 100)
+
+
+def least(element: str) -> int:
+    """The least whole number from -100 on that goes into an element type; 1 for the scale type, which has no zero."""
+    if element == "float8e8m0":
+        return 1
+    if element.startswith("int"):
+        return -greatest(element) - (bits(element) < 8)
+    return 0 if element.startswith("uint") else -greatest(element)
+
+
+def is_float(element: str) -> bool:
+    """Whether an element type is a floating one."""
+    return "float" in element
+
+
 def lower(text: str) -> str:
     """Text in lower case."""
     return text.lower()
@@ -88,6 +113,7 @@ def lower(text: str) -> str:
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "rank": rank, "size": size, "broadcast": broadcast, "onto": onto, "inside": inside, "without": without, "at": at,
     "fits": fits, "bits": bits, "lower": lower,
+    "greatest": greatest, "least": least, "is_float": is_float,
     "len": len, "min": min, "max": max, "sum": sum, "abs": abs, "all": all, "any": any, "sorted": sorted, "set": set,
     "list": list, "range": range, "zip": zip, "ceil": math.ceil, "str": str,
 }  # fmt: skip

@@ -29,6 +29,12 @@ NAMES = {"data": (3, 4, 5), "axis": -1, "axes": (0, 2), "other": (4, 1), "none":
         ("all(dim < data[0] + 3 for dim in data)", True),
         ("'a' if none is None else 'b'", "a"),
         ("bits('float16') + bits('bool')", 24),
+        (
+            "[least('int4'), greatest('int4'), greatest('uint2'), least('int64'), least('uint8'), greatest('bool')]",
+            [-8, 7, 3, -100, 0, 100],
+        ),
+        ("[greatest('float4e2m1'), least('float8e8m0'), least('float16')]", [6, 1, -100]),
+        ("is_float('bfloat16') and not is_float('int8')", True),
     ],
 )
 def test_expressions_mean_what_they_say(text, expected):
