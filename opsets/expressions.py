@@ -87,7 +87,7 @@ _LARGEST = {"float4e2m1": 6, "float6e2m3": 7, "float6e3m2": 28}
 def greatest(element: str) -> int:
     """The greatest whole number up to 100 that goes into an element type (into bool, as true)."""
     if element.startswith(("int", "uint")):
-        return min(100, 2 ** (bits(element) - element.startswith("int")) - 1)
+        return min(100, (1 << (bits(element) - element.startswith("int"))) - 1)
     return _LARGEST.get(element, 100)
 
 
