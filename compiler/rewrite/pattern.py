@@ -140,7 +140,7 @@ class OperationPattern(Pattern):
 
     def compile_operation(self) -> Callable[[Op, Bindings, Continue], bool]:
         """The matcher of an operation that :meth:`takes` accepted."""
-        match_operands = _in_turn(tuple(operand.compile() for operand in self.operands))
+        match_operands = _all_operands(self.operands)
         count = len(self.operands)
         more = self.more
 
@@ -182,8 +182,49 @@ def _is_constant(value: Value | None) -> bool:
     return value is not None and value.op is not None and value.op.definition.holds_constant
 
 
-def _in_turn(matchers: tuple[Matcher, ...]) -> Callable[[tuple[Value | None, ...], Bindings, Continue], bool]:
-    """One matcher for several operands: each continues with the next."""
+MatchOperands: TypeAlias = "Callable[[tuple[Value | None, ...], Bindings, Continue], bool]"
+
+
+def _all_operands(patterns: tuple[Pattern, ...]) -> MatchOperands:
+    """One matcher for several operands."""
+    in_turn = _in_turn(tuple(pattern.compile() for pattern in patterns))
+    names = [pattern.name for pattern in patterns if type(pattern) in {Pattern, ConstantPattern} and pattern.name]
+    if len(patterns) == 2 and len(set(names)) == 2:
+        return _two_leaves(*patterns, in_turn)
+    return in_turn
+
+
+def _two_leaves(first: Pattern, second: Pattern, in_turn: MatchOperands) -> MatchOperands:
+    """The commonest operands, anything or a constant each, bound without continuations between them.
+
+    ``in_turn`` does the same in general: it is asked where a name is bound already, and for the reason of a refusal.
+    """
+    a_name, b_name = first.name, second.name
+    a_constant, b_constant = isinstance(first, ConstantPattern), isinstance(second, ConstantPattern)
+
+    def match(operands: tuple[Value | None, ...], bindings: Bindings, then: Continue) -> bool:
+        a, b = operands[0], operands[1]
+        values = bindings.values
+        if (
+            a is None
+            or b is None
+            or (a_constant and known_value(a) is None)
+            or (b_constant and known_value(b) is None)
+            or (values and (a_name in values or b_name in values))
+        ):
+            return in_turn(operands, bindings, then)
+        values[a_name] = a
+        values[b_name] = b
+        if then():
+            return True
+        del values[a_name], values[b_name]
+        return False
+
+    return match
+
+
+def _in_turn(matchers: tuple[Matcher, ...]) -> MatchOperands:
+    """Each operand's matcher continues with the next one's."""
     if not matchers:
         return lambda operands, bindings, then: then()  # noqa: ARG005 - the common signature
     first = matchers[0]
