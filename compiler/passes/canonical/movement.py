@@ -49,6 +49,45 @@ def transpose_to_reshape(match: Match) -> Value:
     return match.build(Reshape, match["x"], match.constant(size_vector(match.root.result.tensor.shape)))
 
 
+@rule(
+    operation(
+        Elementwise,
+        operation(Transpose, anything("x"), name="a", single_use=True),
+        operation(Transpose, anything("y"), name="b", single_use=True),
+    ),
+    EXACT,
+)
+def transposes_joined(match: Match) -> Value:
+    """f(transpose(x), transpose(y)) => transpose(f(x, y)), for one permutation and one shape."""
+    permutation = _permutation(match.defining("a"))
+    match.require(permutation == _permutation(match.defining("b")), "the permutations differ")
+    match.require(dims_of(match["x"]) == dims_of(match["y"]) and is_static(match["x"]), "x and y broadcast")
+    operands = [op.operand(0) for op in (value.op for value in match.root.operands if value is not None) if op]
+    joined = match.builder.op(match.root.definition, operands, (), **match.root.attributes).result
+    return match.build(Transpose, joined, permutation=permutation)
+
+
+@rule(operation(Transpose, operation(Elementwise, anything(), name="f", more=True, single_use=True)), EXACT)
+def transpose_around(match: Match) -> Value:
+    """transpose(f(transpose(x), c)) => f(transpose(x), c) with one transpose, where c has one element."""
+    inner = match.defining("f")
+    operands = list(inner.operands)
+    places = [index for index, value in enumerate(operands) if value is not None and _single_transpose(value)]
+    match.require(len(places) == 1, "not exactly one operand is a transpose with this one user")
+    others = [value for index, value in enumerate(operands) if index != places[0] and value is not None]
+    match.require(all(dims_of(value) == () for value in others), "another operand has dims")
+    transpose = inner.operand(places[0]).op
+    assert transpose is not None
+    first, second = _permutation(transpose), _permutation(match.root)
+    order = tuple(first[axis] for axis in second)
+    operands[places[0]] = match.build(Transpose, transpose.operand(0), permutation=order)
+    return match.builder.op(inner.definition, operands, (), **inner.attributes).result
+
+
+def _single_transpose(value: Value) -> bool:
+    return value.op is not None and isinstance(value.op.definition, Transpose) and len(value.users) == 1
+
+
 @rule(operation(Reshaping, anything("x"), more=True), EXACT)
 def reshape_nothing(match: Match) -> Value:
     """reshape(x) to x's own shape => x."""
@@ -191,6 +230,8 @@ RULES: Final[tuple[Rule, ...]] = (
     transpose_nothing,
     transpose_twice,
     transpose_to_reshape,
+    transposes_joined,
+    transpose_around,
     reshape_nothing,
     reshape_twice,
     reshapings_joined,

@@ -281,6 +281,26 @@ def _(case):
     return case.build(movement.Transpose, case.input(F32, shape), permutation=order)
 
 
+@generator(moves.transposes_joined)
+def _(case):
+    shape, order = case.shape(3), permutation(case, 3)
+    x, y = (case.build(movement.Transpose, case.input(F32, shape), permutation=order) for _ in range(2))
+    return case.build(case.pick(elementwise.Sub, compare.Lt), x, y)
+
+
+@generator(moves.transpose_around)
+def _(case):
+    inner = case.build(movement.Transpose, case.input(F32, case.shape(3)), permutation=permutation(case, 3))
+    scalar = case.constant(2, F32)
+    value = case.pick(
+        lambda: case.build(elementwise.Neg, inner),
+        lambda: case.build(convert.Cast, inner, to=F16),
+        lambda: case.build(elementwise.Sub, scalar, inner),
+        lambda: case.build(elementwise.Div, inner, scalar),
+    )()
+    return case.build(movement.Transpose, value, permutation=permutation(case, 3))
+
+
 @generator(moves.reshape_nothing)
 def _(case):
     shape = case.shape(2)
@@ -412,6 +432,10 @@ def unchanged(element, shape, make):
     return before == [(op.definition, op.operands, attributes_key(op.attributes)) for op in graph.ops]
 
 
+def transposed(build, value):
+    return build(movement.Transpose, value, permutation=(1, 0))
+
+
 def cast(build, value, *types, **attributes):
     for to in types:
         value = build(convert.Cast, value, to=to, **attributes)
@@ -438,6 +462,7 @@ def cast(build, value, *types, **attributes):
         (F32, (2,), lambda b, x: b(elementwise.Add, b(elementwise.Add, x, b.constant(ONE)), b.constant(ONE))),
         (F32, (2, 3), lambda b, x: b(movement.Slice, x, *[b.constant(np.array([v])) for v in (-1, -9, 0, -1)])),
         (F32, (2, 3), lambda b, x: b(movement.Transpose, x, permutation=(1, 0))),
+        (F32, (3, 3), lambda b, x: transposed(b, b(elementwise.Sub, x, transposed(b, x)))),
         (F32, ("?", "?"), lambda b, x: b(reshape.Reshape, x, b.constant(np.array([-1, 3])))),
         (F32, (2, 3), lambda b, x: b(movement.Reverse, b(movement.Reverse, x, axes=(0,)), axes=(1,))),
     ],
