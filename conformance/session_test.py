@@ -13,6 +13,8 @@ import pytest
 from conformance.rewrite_expectations import main as rewrite_expectations
 from reports.store import read_records
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 MODULE = "conformance.misbehaving"
 RED = {"wrong", "dropped-output", "segfault", "exit", "hang", "memory", "exception", "refusal"}
@@ -80,14 +82,18 @@ def test_a_stale_entry_fails_an_unfiltered_run_only(tmp_path):
     assert "stale entry gone" in whole.stdout
 
 
-def test_an_interrupted_run_keeps_its_records_and_writes_reports(tmp_path):
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_an_interrupted_run_keeps_its_records_and_writes_reports(tmp_path, workers):
     process = subprocess.Popen(
-        command(tmp_path, "-k", "slow or right"), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, start_new_session=True,
-    )  # fmt: skip
-    partial = tmp_path / "out" / "records-main.jsonl"
+        command(tmp_path, "-n", workers, "-k", "slow or right"),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
     limit = time.monotonic() + 60
-    while time.monotonic() < limit and not (partial.exists() and len(partial.read_text().splitlines()) >= 3):
+    while time.monotonic() < limit and records_so_far(tmp_path) < 3:
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGINT)
     text, _ = process.communicate(timeout=60)
@@ -96,6 +102,10 @@ def test_an_interrupted_run_keeps_its_records_and_writes_reports(tmp_path):
     assert 3 <= len(found) < 8
     assert set(found.values()) == {"passed"}
     assert json.loads((tmp_path / "out" / "coverage.json").read_text())["cases"] == len(found)
+
+
+def records_so_far(tmp_path):
+    return sum(path.read_text().count("\n") for path in (tmp_path / "out").glob("records-*.jsonl"))
 
 
 def test_failed_from_runs_what_was_red(tmp_path):
