@@ -38,7 +38,8 @@ def test_every_function_of_the_instruction_set_is_there():
 @pytest.mark.parametrize("element", [F32, F16, BF16], ids=str)
 @pytest.mark.parametrize("name", EXACT)
 def test_unary_functions_are_rounded_once(name, element):
-    values = FLOATS[np.isfinite(FLOATS)].astype(element.dtype)
+    with np.errstate(over="ignore"):
+        values = FLOATS[np.isfinite(FLOATS)].astype(element.dtype)
     values = values[np.isfinite(values.astype(np.float32))]
     found = apply(name, [values], element)
     assert found.dtype == element.dtype
@@ -47,7 +48,11 @@ def test_unary_functions_are_rounded_once(name, element):
             exact = EXACT[name](value)
         except (ValueError, ZeroDivisionError, OverflowError):
             continue
-        wanted = float(np.float64(exact).astype(element.dtype))
+        with np.errstate(over="ignore"):
+            wanted = float(np.float64(exact).astype(element.dtype))
+        if not math.isfinite(wanted):
+            assert got == wanted
+            continue
         # Half an ulp for a result that lies so near to the middle that float32's own error decides (16-bit types).
         step = (
             float(np.spacing(np.abs(np.asarray(wanted, element.dtype)))) if element is not BF16 else abs(wanted) / 128
