@@ -33,7 +33,7 @@ class Reach(_Model):
 
 
 class Reason(_Model):
-    """Cases that broke for one reason (numbers in it set aside): the first of its texts, how many, and one of them."""
+    """Cases that broke for one reason (numbers and quoted names in it set aside): the first of its texts, how many, and one of them."""
 
     outcome: str
     stage: str
@@ -114,7 +114,7 @@ class Summary(_Model):
 
 _REASONS = f"""
     SELECT outcome, stage, coalesce(diagnosis, ''), coalesce(min(reason), ''), count(*) AS cases, min(case_id)
-    FROM broken GROUP BY outcome, stage, diagnosis, regexp_replace(reason, '[0-9]+', '#', 'g')
+    FROM broken GROUP BY outcome, stage, diagnosis, regexp_replace(reason, '''[^'']*''|[0-9]+', '#', 'g')
     ORDER BY cases DESC, 1, 2, 3, 4, 6 LIMIT {TOP}
 """  # noqa: S608 - TOP is a constant of this module
 _HOST_REASONS = f"""

@@ -39,6 +39,8 @@ def summary_text(summary: Summary) -> RenderableType:
             Text(f"  {entry.case_id}: expected {entry.expected}, found {entry.found} at {entry.stage}")
             for entry in summary.unexpected[:_LONGEST_LIST]
         )
+        if len(summary.unexpected) > _LONGEST_LIST:
+            parts.append(Text(f"  and {len(summary.unexpected) - _LONGEST_LIST} more"))
     if summary.unreadable:
         parts.append(Text(f"{len(summary.unreadable)} lines could not be read: {summary.unreadable[0]}", style="red"))
     return Group(*parts)
