@@ -13,6 +13,7 @@ from compiler.exporters.onnx.emitters import (
     regions,
     resize,
     sampling,
+    sequence,
 )
 
 __all__ = [
@@ -28,4 +29,5 @@ __all__ = [
     "regions",
     "resize",
     "sampling",
+    "sequence",
 ]

@@ -8,6 +8,7 @@ from compiler.frontends.onnx.converters import (
     control,
     convert,
     creation,
+    detection,
     elementwise,
     indexing,
     movement,
@@ -20,6 +21,7 @@ from compiler.frontends.onnx.converters import (
     reduce,
     resize,
     sampling,
+    sequence,
     signal,
 )
 
@@ -31,6 +33,7 @@ __all__ = [
     "control",
     "convert",
     "creation",
+    "detection",
     "elementwise",
     "indexing",
     "movement",
@@ -43,5 +46,6 @@ __all__ = [
     "reduce",
     "resize",
     "sampling",
+    "sequence",
     "signal",
 ]
