@@ -33,7 +33,7 @@ class Reach(_Model):
 
 
 class Reason(_Model):
-    """Cases that broke for one reason, numbers and quoted names set aside: its first text, how many, and one of them."""
+    """Cases that broke for one reason, numbers and quoted names set aside: its text, how many, and one of them."""
 
     outcome: str
     stage: str

@@ -1,0 +1,302 @@
+"""Commands about models, operators and targets."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.text import Text
+
+from command import checks, rewrites, work
+from command.session import (
+    DEFAULT_TARGET,
+    NO,
+    BindOption,
+    JsonOption,
+    ModelArgument,
+    PrecisionOption,
+    SeedOption,
+    Session,
+    TargetOption,
+    examples,
+)
+from reports.execution import check_text, located_text, rows_table, simulation_json, simulation_text
+
+app = typer.Typer()
+
+
+@app.command(
+    epilog=examples(
+        "opatlas compile model.onnx",
+        "opatlas compile model.onnx --emit ir -o model.mlir",
+        "opatlas compile model.onnx --target edge-npu --bind batch=1 -o model.program",
+    )
+)
+def compile(
+    context: typer.Context,
+    model: ModelArgument,
+    target: TargetOption = DEFAULT_TARGET,
+    emit: Annotated[Literal["ir", "onnx", "program"], typer.Option(help="What to write.")] = "program",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; standard output without it.")
+    ] = None,
+    dump: Annotated[
+        Path | None, typer.Option("--dump", help="Folder for the graph after each pass that changed it.")
+    ] = None,
+    bind: BindOption = None,
+    precision: PrecisionOption = None,
+) -> None:
+    """Compile a model and write the graph, the graph as an ONNX model of the newest opset, or the program.
+
+    Weights of a graph or a program stand in FILE.npz beside its text.
+    """
+    session: Session = context.obj
+    with session.working(f"compiling {model.name}"):
+        compiled = work.compile_model(model, target, precision=precision, dump_dir=dump)
+        emitted = work.EMITTERS[emit](compiled, work.bindings(bind))
+    if output is not None:
+        emitted.write(output)
+    elif isinstance(emitted.content, bytes):
+        raise typer.BadParameter("a binary model needs a file: give -o FILE", param_hint="--emit onnx")
+    else:
+        sys.stdout.write(emitted.content)
+
+
+@app.command(
+    epilog=examples(
+        "opatlas simulate model.onnx",
+        "opatlas simulate model.onnx --timing-only --bind batch=8",
+        "opatlas simulate model.onnx --inputs x.npz --outputs y.npz --trace timeline.json",
+    )
+)
+def simulate(
+    context: typer.Context,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file, or the text of a program.")],
+    target: TargetOption = DEFAULT_TARGET,
+    inputs: Annotated[Path | None, typer.Option("--inputs", metavar="F.npz", help="Inputs by name.")] = None,
+    seed: SeedOption = 0,
+    outputs: Annotated[
+        Path | None, typer.Option("--outputs", metavar="F.npz", help="Where to write the outputs.")
+    ] = None,
+    bind: BindOption = None,
+    trips: Annotated[
+        list[str] | None, typer.Option("--trips", metavar="LOOP=N", help="Trips of a loop, for timing alone.")
+    ] = None,
+    branch: Annotated[
+        list[str] | None, typer.Option("--branch", metavar="IF=B", help="Branch of an if, for timing alone.")
+    ] = None,
+    timing_only: Annotated[bool, typer.Option("--timing-only", help="Cycles without computing any value.")] = False,
+    trace: Annotated[
+        Path | None, typer.Option("--trace", metavar="F.json", help="Timeline for Perfetto or Chrome.")
+    ] = None,
+    locating: Annotated[
+        bool, typer.Option("--locate", help="Compare each node's value with onnxruntime; name the first that differs.")
+    ] = False,
+    precision: PrecisionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a model on the simulated accelerator: cycles, traffic, energy, and what had to go to the host.
+
+    With --locate the exit status is 1 if a value differs.
+    """
+    session: Session = context.obj
+    if timing_only and (inputs or outputs or locating):
+        raise typer.BadParameter("timing alone has no values: no inputs, no outputs", param_hint="--timing-only")
+    sizes = work.bindings(bind)
+    if locating:
+        _locate(session, model, target, work.Draw(inputs, sizes, seed), precision, as_json=as_json)
+        return
+    with session.working(f"simulating {model.name}"):
+        if work.is_program(model):
+            used_target, names, result = work.simulate_program(model, inputs, timing_only=timing_only)
+        else:
+            compiled = work.compile_model(model, target, precision=precision)
+            used_target, names = compiled.target.name, compiled.output_names
+            if timing_only:
+                taken = {name: bool(value) for name, value in work.bindings(branch).items()}
+                result = compiled.estimate(bind=sizes, trips=work.bindings(trips), branches=taken)
+            else:
+                result = compiled.simulate(work.read_inputs(compiled, work.Draw(inputs, sizes, seed)))
+    if outputs is not None:
+        work.save_arrays(outputs, names, result.outputs or [])
+    if trace is not None:
+        work.write(trace, work.trace_text(result.report))
+    data = simulation_json(model.name, used_target, names, result) | work.details(result.report)
+    if as_json:
+        session.show_json(data)
+    else:
+        session.show(simulation_text(data))
+
+
+def _locate(
+    session: Session, model: Path, target: str, draw: work.Draw, precision: str | None, *, as_json: bool
+) -> None:
+    with session.working(f"comparing each value of {model.name}"):
+        data = checks.locate(model, target, draw, precision)
+    if as_json:
+        session.show_json(data)
+    else:
+        session.show(located_text(data))
+    if data["first"] is not None:
+        raise typer.Exit(NO)
+
+
+@app.command(
+    epilog=examples(
+        "opatlas check model.onnx", "opatlas check model.onnx --target edge-npu --precision float16 --bind batch=2"
+    )
+)
+def check(
+    context: typer.Context,
+    model: ModelArgument,
+    target: TargetOption = DEFAULT_TARGET,
+    inputs: Annotated[Path | None, typer.Option("--inputs", metavar="F.npz", help="Inputs by name.")] = None,
+    seed: SeedOption = 0,
+    bind: BindOption = None,
+    precision: PrecisionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare a model's outputs with onnxruntime (its optimizer off), and say what runs where and why.
+
+    Exit status 1 if an operator is unsupported or an output differs.
+    """
+    from compiler.errors import UnsupportedOperator
+
+    session: Session = context.obj
+    try:
+        with session.working(f"checking {model.name}"):
+            compiled = work.compile_model(model, target, precision=precision)
+            draw = work.Draw(inputs, work.bindings(bind), seed)
+            data = checks.check_model(compiled, model, work.read_inputs(compiled, draw))
+    except UnsupportedOperator as error:
+        session.err.print(Text(f"unsupported: {error}"))
+        raise typer.Exit(NO) from error
+    if as_json:
+        session.show_json(data)
+    else:
+        session.show(check_text(data))
+    if not all(output["agrees"] for output in data["outputs"]):
+        raise typer.Exit(NO)
+
+
+@app.command(
+    epilog=examples(
+        "opatlas ops",
+        "opatlas ops softmax",
+        "opatlas ops --reference",
+        "opatlas ops --framework onnx --coverage build/coverage",
+    )
+)
+def ops(
+    context: typer.Context,
+    operator: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One operator of the IR, in full.")] = None,
+    framework: Annotated[Literal["ir", "onnx"], typer.Option(help="Operators of the IR, or of a framework.")] = "ir",
+    reference: Annotated[bool, typer.Option("--reference", help="All operators of the IR, as Markdown.")] = False,
+    coverage: Annotated[
+        Path | None, typer.Option(metavar="RECORDS", help="Records of a run: adds its outcomes.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the operators of the IR, or those of a framework with manifest, converter and coverage."""
+    session: Session = context.obj
+    if operator is not None or reference:
+        sys.stdout.write(work.operator_reference(operator))
+        return
+    rows = work.ir_operators() if framework == "ir" else work.framework_operators(framework, coverage)
+    if as_json:
+        session.show_json(rows)
+    else:
+        session.show(rows_table(rows))
+
+
+@app.command(
+    epilog=examples(
+        "opatlas targets", "opatlas targets --explain edge-npu", "opatlas targets --explain systolic-128x128-ws"
+    )
+)
+def targets(
+    context: typer.Context,
+    explain: Annotated[str | None, typer.Option(metavar="TARGET", help="Every figure of one, with its source.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the accelerators, or explain one."""
+    from compiler import targets as known
+
+    session: Session = context.obj
+    if explain is not None:
+        found = known.load_target(explain)
+        if as_json:
+            session.show_json(json.loads(found.model_dump_json()))
+        else:
+            sys.stdout.write(known.explain(found))
+        return
+    rows = [work.target_row(name) for name in known.target_names()]
+    if as_json:
+        session.show_json(rows)
+    else:
+        session.show(rows_table(rows))
+
+
+@app.command(
+    epilog=examples(
+        "opatlas explain",
+        "opatlas explain model.onnx --rule add_of_nothing",
+        "opatlas explain model.onnx --rule batch_norm_into_conv --optimized",
+    )
+)
+def explain(
+    context: typer.Context,
+    model: Annotated[
+        Path | None, typer.Argument(metavar="[MODEL]", help="An ONNX file; without it, the rules.")
+    ] = None,
+    rule: Annotated[str | None, typer.Option(metavar="NAME", help="Rule to explain.")] = None,
+    optimized: Annotated[bool, typer.Option("--optimized", help="Ask of the graph after all passes.")] = False,
+    target: TargetOption = DEFAULT_TARGET,
+    bind: BindOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the rules of the passes, or say at each operation of a model why a rule fires there or not."""
+    session: Session = context.obj
+    if model is None:
+        rows = rewrites.rule_rows()
+        session.show_json(rows) if as_json else session.show(rows_table(rows))
+        return
+    if rule is None:
+        raise typer.BadParameter("a model needs a rule to ask about", param_hint="--rule")
+    compiled = work.compile_model(model, target)
+    lines = rewrites.explain(compiled, rule, work.bindings(bind), optimized=optimized)
+    if as_json:
+        session.show_json(lines)
+    else:
+        sys.stdout.write("".join(f"{line}\n" for line in lines) or "no operation that the rule's root takes\n")
+
+
+@app.command(
+    epilog=examples("opatlas bisect model.onnx", "opatlas bisect model.onnx --bind batch=2 --inputs failing.npz")
+)
+def bisect(
+    context: typer.Context,
+    model: ModelArgument,
+    target: TargetOption = DEFAULT_TARGET,
+    inputs: Annotated[Path | None, typer.Option("--inputs", metavar="F.npz", help="Inputs by name.")] = None,
+    seed: SeedOption = 0,
+    bind: BindOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find the first rewrite after which a model no longer agrees with onnxruntime. Exit status 1 if there is one."""
+    session: Session = context.obj
+    with session.working(f"bisecting {model.name}"):
+        compiled = work.compile_model(model, target)
+        feeds = work.read_inputs(compiled, work.Draw(inputs, work.bindings(bind), seed))
+        data = rewrites.bisect(compiled, checks.load_model(model), feeds)
+    if as_json:
+        session.show_json(data)
+    elif data["broken_at"] is None:
+        session.show(Text("every rewrite keeps the result: what differs comes after them"))
+    else:
+        session.show(Text(f"rewrite {data['broken_at']} breaks the result: {data['rewrite']}"))
+    if data["broken_at"] is not None:
+        raise typer.Exit(NO)

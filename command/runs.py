@@ -1,0 +1,118 @@
+"""Commands about the records of runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.text import Text
+
+from command.session import NO, JsonOption, Session, examples
+from reports.execution import rows_table
+
+if TYPE_CHECKING:
+    from reports import Difference
+
+app = typer.Typer()
+
+
+@app.command(
+    epilog=examples(
+        "opatlas report build/coverage",
+        "opatlas report build/coverage/records.jsonl -o /tmp/report",
+        "opatlas report build/coverage --against older/records.jsonl --fail-on regression",
+    )
+)
+def report(
+    context: typer.Context,
+    records: Annotated[Path, typer.Argument(metavar="RECORDS", help="A records file, or the folder of a run.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the reports.")] = Path("build/coverage"),
+    against: Annotated[Path | None, typer.Option(metavar="OLDER", help="An older run to compare with.")] = None,
+    fail_on: Annotated[
+        Literal["nothing", "regression", "change"], typer.Option(help="What makes the exit status 1.")
+    ] = "nothing",
+    as_json: JsonOption = False,
+) -> None:
+    """Write the HTML, JSON, CSV and JUnit reports of a run and print its summary."""
+    from reports import diff as compare_runs
+    from reports import write_reports
+    from reports.terminal import difference_text, summary_text
+
+    session: Session = context.obj
+    with session.working("writing reports"):
+        summary = write_reports(records, output)
+        difference = None if against is None else compare_runs(against, records)
+    if as_json:
+        data = json.loads(summary.model_dump_json(by_alias=True))
+        both = None if difference is None else {"summary": data, "difference": difference.model_dump(mode="json")}
+        session.show_json(both or data)
+    else:
+        session.show(summary_text(summary))
+        session.show(Text(f"written: {output / 'index.html'}"))
+        if difference is not None:
+            session.show(difference_text(difference))
+    if difference is not None:
+        _leave(difference, fail_on)
+
+
+@app.command(
+    epilog=examples(
+        "opatlas diff older/records.jsonl build/coverage/records.jsonl",
+        "opatlas diff older newer --fail-on change --json",
+    )
+)
+def diff(
+    context: typer.Context,
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="Records of the older run.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="Records of the newer run.")],
+    fail_on: Annotated[
+        Literal["nothing", "regression", "change"], typer.Option(help="What makes the exit status 1.")
+    ] = "regression",
+    as_json: JsonOption = False,
+) -> None:
+    """Compare two runs: regressions, fixes, cycles, and what only the suite changed."""
+    from reports import diff as compare_runs
+    from reports.terminal import difference_text
+
+    session: Session = context.obj
+    difference = compare_runs(old, new)
+    if as_json:
+        session.show_json(difference.model_dump(mode="json"))
+    else:
+        session.show(difference_text(difference))
+    _leave(difference, fail_on)
+
+
+@app.command(
+    epilog=examples(
+        'opatlas query build/coverage "SELECT operator, avg(cycles) FROM records GROUP BY 1 ORDER BY 2 DESC LIMIT 10"',
+        "opatlas query build/coverage \"SELECT case_id, reason FROM broken WHERE stage = 'lower'\" --json",
+    )
+)
+def query(
+    context: typer.Context,
+    records: Annotated[Path, typer.Argument(metavar="RECORDS", help="A records file, or the folder of a run.")],
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="A query of the tables `records` and `broken`.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Ask records anything, in DuckDB's SQL: a column for each field, `broken` has the cases that did not pass."""
+    from reports import read_records
+    from reports.query import Database
+
+    session: Session = context.obj
+    with Database(read_records(records)) as database:
+        rows = database.named_rows(sql)
+    if as_json:
+        session.show_json(rows)
+    else:
+        session.show(rows_table(rows))
+
+
+def _leave(difference: Difference, fail_on: str) -> None:
+    """Leave with status 1 if the difference is of the kind that `fail_on` names, or worse."""
+    changed = difference.suite_changes or difference.other_changes or difference.removed
+    fails = {"nothing": False, "regression": difference.is_regression, "change": difference.is_regression or changed}
+    if fails[fail_on]:
+        raise typer.Exit(NO)
