@@ -23,7 +23,7 @@ RED = {"wrong", "dropped-output", "segfault", "exit", "hang", "memory", "excepti
 def command(tmp_path, *options, suite=MODULE, backend=MODULE):
     return [
         sys.executable, "-m", "pytest", "conformance/", "-q", "-p", "no:cacheprovider", "--suite", suite,
-        "--backend", backend, "--output", str(tmp_path / "out"), "--case-timeout", "1.5", "--case-memory", "8000",
+        "--backend", backend, "--output", str(tmp_path / "out"), "--case-timeout", "3", "--case-memory", "8000",
         *options,
     ]  # fmt: skip
 
