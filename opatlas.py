@@ -27,9 +27,13 @@ app.add_typer(runs.app)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        sys.stdout.write(f"opatlas {version('opatlas')}\n")
+        try:
+            found = version("opatlas")
+        except PackageNotFoundError:
+            found = "from source, not installed"
+        sys.stdout.write(f"opatlas {found}\n")
         raise typer.Exit
 
 

@@ -60,6 +60,12 @@ def test_the_list_of_commands_is_whole(run):
     assert sorted(listed) == sorted(COMMANDS)
 
 
+def test_the_version_is_told_also_where_it_is_not_installed(run):
+    status, out, _ = run("--version")
+    assert status == 0
+    assert re.fullmatch(r"opatlas (\d+\.\d+.*|from source, not installed)\n", out)
+
+
 def test_python_m_opatlas_is_the_same_command():
     done = subprocess.run(
         [sys.executable, "-m", "opatlas", "targets", "--json"], capture_output=True, text=True, check=True, cwd=ROOT

@@ -192,7 +192,7 @@ def check(
 )
 def ops(
     context: typer.Context,
-    operator: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One operator of the IR, in full.")] = None,
+    operator: Annotated[str | None, typer.Argument(metavar="NAME", help="One operator of the IR, in full.")] = None,
     framework: Annotated[Literal["ir", "onnx"], typer.Option(help="Operators of the IR, or of a framework.")] = "ir",
     reference: Annotated[bool, typer.Option("--reference", help="All operators of the IR, as Markdown.")] = False,
     coverage: Annotated[
@@ -249,9 +249,7 @@ def targets(
 )
 def explain(
     context: typer.Context,
-    model: Annotated[
-        Path | None, typer.Argument(metavar="[MODEL]", help="An ONNX file; without it, the rules.")
-    ] = None,
+    model: Annotated[Path | None, typer.Argument(metavar="MODEL", help="An ONNX file; without it, the rules.")] = None,
     rule: Annotated[str | None, typer.Option(metavar="NAME", help="Rule to explain.")] = None,
     optimized: Annotated[bool, typer.Option("--optimized", help="Ask of the graph after all passes.")] = False,
     target: TargetOption = DEFAULT_TARGET,
