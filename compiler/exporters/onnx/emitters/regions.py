@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compiler.exporters.onnx.emit import Emit, exports
 from compiler.ir import Op
-from compiler.ops import grid_sample, roi
+from compiler.ops import detection, grid_sample, roi
 
 
 @exports(grid_sample.GridSample)
@@ -48,3 +48,9 @@ def max_roi_pool(op: Op, e: Emit) -> None:
     call = op.call()
     shape = [call.integer("height"), call.integer("width")]
     e.op(op, "MaxRoiPool", pooled_shape=shape, spatial_scale=call.number("spatial_scale"))
+
+
+@exports(detection.NonMaxSuppression)
+def non_max_suppression(op: Op, e: Emit) -> None:
+    """Boxes without much overlap."""
+    e.op(op, "NonMaxSuppression", center_point_box=int(op.call().flag("center")))
