@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.ir import F32, I8, I32, Builder, Graph, clone_graph, tensor, verify
+from compiler.ir import F32, I8, I32, Builder, Graph, clone_graph, tensor, type_of, verify
 from compiler.ops.contraction import Conv, DotGeneral, MatMul
 from compiler.ops.elementwise import Add, Mul
 from compiler.ops.interpreter import interpret
@@ -16,7 +16,7 @@ from compiler.ops.pooling import AvgPool, MaxPool
 from compiler.passes.absorb_padding import AbsorbPadding
 from compiler.passes.absorb_transposes import AbsorbTransposes
 from compiler.passes.fuse_into_conv import FuseIntoConv
-from compiler.rewrite import EXACT, REASSOCIATE, RewriteCounter
+from compiler.rewrite import EXACT, RewriteCounter
 
 DETERMINISTIC = settings(derandomize=True, deadline=None, max_examples=25)
 
@@ -43,8 +43,9 @@ def test_batch_norm_goes_into_the_weights(data):
     dtype = data.draw(st.sampled_from(FLOAT_DTYPES))
     groups, channels, spatial = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 3)), data.draw(st.integers(1, 2))
     x = random.normal(size=(data.draw(st.integers(0, 2)), 2 * groups, *[4] * spatial)).astype(dtype)
+    x[random.random(x.shape) < data.draw(st.sampled_from([0, 0.1]))] = random.choice([np.nan, np.inf, -np.inf, -0.0])
     graph = Graph()
-    graph.add_input(tensor(F32 if dtype is np.float32 else graph_element(dtype), x.shape))
+    graph.add_input(type_of(x))
     build = Builder(graph)
     outputs = channels * groups
     w = build.constant(random.normal(size=(outputs, 2, *[3] * spatial)).astype(dtype))
@@ -60,16 +61,6 @@ def test_batch_norm_goes_into_the_weights(data):
     hits = check(graph, FuseIntoConv(), [x])
     assert hits == {"batch_norm_into_conv_with_bias" if with_bias else "batch_norm_into_conv": 1}
     assert names(graph) == ["conv", "add"]
-
-
-def graph_element(dtype):
-    return tensor_of(np.zeros((), dtype)).element
-
-
-def tensor_of(array):
-    from compiler.ir import type_of
-
-    return type_of(array)
 
 
 def conv_graph(after, shared=False, w=None):
@@ -143,8 +134,9 @@ def test_padding_goes_into_windows(data):
         "avg": lambda: pad_graph(AvgPool, pads, 0.0, kernel=(2, 2), strides=(2, 1)),
         "avg counted": lambda: pad_graph(AvgPool, pads, kernel=(2, 2), pads=own, count_include_pad=True),
     }[kind]()
-    x = random.choice(SPECIAL, (1, 2, 4, 5)) if kind == "max" else random.normal(size=(1, 2, 4, 5)).astype(np.float32)
-    hits = check(graph, AbsorbPadding(), [x], EXACT if kind == "max" else REASSOCIATE)
+    finite = random.normal(size=(1, 2, 4, 5)).astype(np.float32)
+    x = random.choice(SPECIAL, (1, 2, 4, 5)) if data.draw(st.booleans()) else finite
+    hits = check(graph, AbsorbPadding(), [x])
     assert sum(hits.values()) == 1
     assert len(names(graph)) == 1
 
