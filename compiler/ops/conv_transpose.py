@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from compiler.errors import InvalidAttribute, TypeMismatch
-from compiler.ir import UNKNOWN, Builder, Call, Dim, Op, Type, Value, tensor
+from compiler.ir import UNKNOWN, Builder, Call, Dim, ElementType, Op, Type, Value, tensor
 from compiler.ops.compose import Emit, Evaluated, known_sizes, widened
+from compiler.ops.contraction import TO
 from compiler.ops.registry import FLOAT, Attribute, Composite, Operand, Variable, integers, register
 from compiler.ops.windows import AUTO_PAD, DILATIONS, GROUPS, PADS, STRIDES
 
@@ -70,13 +71,26 @@ class ConvTranspose(Evaluated, Composite):
         Attribute("output_padding", integers(0), (), "Elements added after each spatial dim; empty: 0."),
         Attribute("output_shape", integers(0), (), "Sizes of the spatial dims of the result; empty: by the formula."),
         GROUPS,
+        TO,
     )
+
+    @staticmethod
+    def _element(call: Call) -> ElementType:
+        found = call.get("to")
+        return found if isinstance(found, ElementType) else call.tensor(0).element
+
+    def check(self, call: Call) -> None:
+        """``to`` must be a float. Raises InvalidAttribute, TypeMismatch."""
+        super().check(call)
+        if not self._element(call).is_float:
+            msg = f"conv_transpose: attribute 'to' is {self._element(call)}; expected a floating-point type"
+            raise InvalidAttribute(msg)
 
     def infer(self, call: Call) -> tuple[Type, ...]:
         """Sizes where those of x and w are known. Raises TypeMismatch where ranks, channels or groups do not fit."""
         x, w, groups = call.tensor(0), call.tensor(1), call.integer("groups")
         if x.dims is None or w.dims is None:
-            return (tensor(x.element, None),)
+            return (tensor(self._element(call), None),)
         if x.rank != w.rank or x.rank < 2:
             msg = f"conv_transpose: x {x} and w {w}; expected equal ranks of at least 2"
             raise TypeMismatch(msg)
@@ -88,7 +102,11 @@ class ConvTranspose(Evaluated, Composite):
             axis.out if axis is not None else self._symbolic(call, d)
             for d, axis in enumerate(self._axes(call, x.dims[2:], w.dims[2:]))
         ]
-        return (tensor(x.element, (x.dims[0], outputs * groups if isinstance(outputs, int) else UNKNOWN, *spatial)),)
+        return (
+            tensor(
+                self._element(call), (x.dims[0], outputs * groups if isinstance(outputs, int) else UNKNOWN, *spatial)
+            ),
+        )
 
     @staticmethod
     def _symbolic(call: Call, axis: int) -> Dim:
@@ -154,7 +172,8 @@ class ConvTranspose(Evaluated, Composite):
         padding = () if cuts else tuple([low for low, _ in margins] + [high for _, high in margins])
         weights = self._turned(emit, op.operand(1), call)
         dilations, groups = tuple(axis.dilation for axis in axes), call.integer("groups")
-        return (emit("conv", x, weights, pads=padding, dilations=dilations, groups=groups),)
+        wide = {} if self._element(call) is x.tensor.element else {"to": self._element(call)}
+        return (emit("conv", x, weights, pads=padding, dilations=dilations, groups=groups, **wide),)
 
     @staticmethod
     def _turned(emit: Emit, w: Value, call: Call) -> Value:
@@ -172,7 +191,7 @@ class ConvTranspose(Evaluated, Composite):
         """Each tap of the kernel adds a strided slab to the result."""
         x, w = operands
         axes, groups = self._static_axes(call), call.integer("groups")
-        dtype = widened(call.tensor(0).element).dtype
+        dtype = widened(self._element(call)).dtype
         images, outputs, inputs = x.shape[0], w.shape[1], x.shape[1] // groups
         parts = x.astype(dtype).reshape(images, groups, inputs, -1)
         taps = w.astype(dtype).reshape(groups, inputs, outputs, *w.shape[2:])
@@ -187,4 +206,4 @@ class ConvTranspose(Evaluated, Composite):
             full[(..., *places)] += slab.reshape(images, groups, outputs, *x.shape[2:])
         window: tuple[Any, ...] = tuple(slice(axis.low, axis.low + axis.out) for axis in axes)
         kept = full[(..., *window)]
-        return (kept.reshape(images, groups * outputs, *kept.shape[3:]).astype(x.dtype),)
+        return (kept.reshape(images, groups * outputs, *kept.shape[3:]).astype(self._element(call).dtype),)

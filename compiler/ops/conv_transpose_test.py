@@ -59,6 +59,9 @@ def test_asymmetric_padding_cuts_each_side(way):
 def test_half_is_summed_in_float32(way):
     x, w = np.ones((1, 3000, 1), np.float16), np.ones((3000, 1, 1), np.float16)
     assert way("conv_transpose", x, w)[0, 0, 0] == 3000
+    sums = way("conv_transpose", x * np.float16(0.1), w, to=F32)
+    assert sums.dtype == np.float32
+    np.testing.assert_allclose(sums, 3000 * float(np.float16(0.1)), rtol=1e-6)
 
 
 def test_channels_must_fit_and_symbols_stay_unknown():

@@ -78,6 +78,7 @@ def emit_conv_transpose(op: Op, e: Emit) -> None:
     e.op(
         op,
         "ConvTranspose",
+        *_widened(op, e),
         group=call.integer("groups"),
         output_padding=call.integers("output_padding") or None,
         output_shape=call.integers("output_shape") or None,

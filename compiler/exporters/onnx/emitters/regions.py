@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from compiler.exporters.onnx.emit import Emit, exports
 from compiler.ir import Op
-from compiler.ops import detection, grid_sample, roi
+from compiler.ops import deform_conv, detection, grid_sample, roi
+from compiler.ops.compose import known_sizes, padded
+from compiler.ops.windows import WindowPlan
 
 
 @exports(grid_sample.GridSample)
@@ -54,3 +56,22 @@ def max_roi_pool(op: Op, e: Emit) -> None:
 def non_max_suppression(op: Op, e: Emit) -> None:
     """Boxes without much overlap."""
     e.op(op, "NonMaxSuppression", center_point_box=int(op.call().flag("center")))
+
+
+@exports(deform_conv.DeformConv)
+def emit_deform_conv(op: Op, e: Emit) -> None:
+    """A convolution whose taps are moved, without a bias; the operator has no automatic padding."""
+    call = op.call()
+    kernel, spatial = call.shape(1)[2:], range(2, call.tensor(0).rank)
+    windows = WindowPlan.of(op.name, call, kernel).windows(known_sizes(call.tensor(0), spatial))
+    x, w, offset, mask = (e.name(value) for value in padded(op.operands, 4))
+    e.op(
+        op,
+        "DeformConv",
+        *[x, w, offset, "", mask] if mask else [x, w, offset],
+        group=call.integer("groups"),
+        offset_group=call.integer("offset_groups"),
+        strides=[window.stride for window in windows],
+        dilations=[window.dilation for window in windows],
+        pads=[*(window.low for window in windows), *(window.high for window in windows)],
+    )

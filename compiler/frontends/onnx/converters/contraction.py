@@ -1,4 +1,4 @@
-"""Sums of products: MatMul, Gemm, Conv, ConvTranspose, Einsum."""
+"""Sums of products: MatMul, Gemm, Conv, ConvTranspose, DeformConv, Einsum."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from compiler.frontends.onnx.site import Site, converts
 from compiler.ir import F32, ElementType, Value
 from compiler.ops.contraction import Conv, MatMul
 from compiler.ops.conv_transpose import ConvTranspose
+from compiler.ops.deform_conv import DeformConv
 from compiler.ops.einsum import Einsum
 from compiler.ops.elementwise import Add, Mul
 from compiler.ops.movement import Transpose
@@ -81,8 +82,11 @@ def conv(site: Site) -> Value:
 
 @converts("ConvTranspose")
 def conv_transpose(site: Site) -> Value:
-    """The transpose of a convolution, and a bias."""
+    """The transpose of a convolution, and a bias, rounded once."""
     x, w = site.input(0), site.input(1)
+    element = x.tensor.element
+    wide = _wide(element) if site.has(2) else element
+    to: dict[str, Any] = {} if wide is element else {"to": wide}
     spatial = site.rank(w) - 2
     check_kernel(site, w.tensor.known_dims[2:])
     # Some exporters give the whole shape, batch and channels included.
@@ -95,8 +99,20 @@ def conv_transpose(site: Site) -> Value:
         output_padding=per_dim(site, "output_padding", spatial, 0),
         output_shape=output_shape,
         **window_attributes(site, spatial),
+        **to,
     )
-    return add_bias(site, result, site.optional(2))
+    bias = site.optional(2)
+    return cast(site, add_bias(site, result, None if bias is None else cast(site, bias, wide)), element)
+
+
+@converts("DeformConv")
+def deform_conv(site: Site) -> Value:
+    """A convolution whose taps are moved, and a bias."""
+    x, w, offset, mask = site.input(0), site.input(1), site.input(2), site.optional(4)
+    check_kernel(site, w.tensor.known_dims[2:])
+    groups = {"groups": site.attribute("group"), "offset_groups": site.attribute("offset_group")}
+    result = site.b(DeformConv, x, w, offset, mask, **groups, **window_attributes(site, site.rank(w) - 2))
+    return add_bias(site, result, site.optional(3))
 
 
 def check_kernel(site: Site, sizes: Sequence[int | str]) -> None:
