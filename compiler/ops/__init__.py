@@ -9,6 +9,7 @@ from compiler.ops import (
     conv_transpose,
     convert,
     creation,
+    deform_conv,
     detection,
     einsum,
     elementwise,
@@ -17,6 +18,7 @@ from compiler.ops import (
     integer_contraction,
     logic,
     movement,
+    ngrams,
     normalization,
     optional,
     padding,
@@ -32,6 +34,7 @@ from compiler.ops import (
     sequence,
     shape,
     softmax,
+    strings,
 )
 from compiler.ops.registry import Composite, Operator, lookup, operators
 
@@ -46,6 +49,7 @@ __all__ = [
     "conv_transpose",
     "convert",
     "creation",
+    "deform_conv",
     "detection",
     "einsum",
     "elementwise",
@@ -55,6 +59,7 @@ __all__ = [
     "logic",
     "lookup",
     "movement",
+    "ngrams",
     "normalization",
     "operators",
     "optional",
@@ -71,4 +76,5 @@ __all__ = [
     "sequence",
     "shape",
     "softmax",
+    "strings",
 ]

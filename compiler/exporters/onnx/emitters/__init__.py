@@ -14,6 +14,7 @@ from compiler.exporters.onnx.emitters import (
     resize,
     sampling,
     sequence,
+    strings,
 )
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "resize",
     "sampling",
     "sequence",
+    "strings",
 ]

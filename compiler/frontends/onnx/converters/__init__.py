@@ -23,6 +23,7 @@ from compiler.frontends.onnx.converters import (
     sampling,
     sequence,
     signal,
+    strings,
 )
 
 __all__ = [
@@ -48,4 +49,5 @@ __all__ = [
     "sampling",
     "sequence",
     "signal",
+    "strings",
 ]
