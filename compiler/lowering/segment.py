@@ -10,7 +10,7 @@ from compiler.lowering.fusion import fuse
 from compiler.lowering.kernel import KernelEmitter
 from compiler.lowering.placement import on_matrix
 from compiler.lowering.sram import Resident, Scratchpad
-from compiler.lowering.stream import Stream, region, row_major
+from compiler.lowering.stream import Stream
 from compiler.lowering.tiling import Tiler, tabled_reads
 from compiler.program.executable import Program, Role
 from compiler.program.instructions import Memory
@@ -98,12 +98,8 @@ class Segment:
     def _spill(self, resident: Resident) -> None:
         if self._next_use(resident.value) is None and resident.value not in self._kept:
             return
-        type_ = resident.value.tensor
-        strides = row_major((type_.size,), type_.element)
         home = self.stream.buffer(resident.value, Role.TEMPORARY).address
-        source = region(Memory.SRAM, resident.address, type_.element, strides)
-        target = region(Memory.DRAM, home, type_.element, strides)
-        self.stream.transfer((type_.size,), source, target)
+        self.stream.copy_whole(resident.value.tensor, Memory.SRAM, resident.address, home)
         resident.dirty = False
 
     # ---- building

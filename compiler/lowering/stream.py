@@ -102,3 +102,11 @@ class Stream:
         """Append a copy between the memories, unless there is nothing to copy."""
         if product(extents):
             self.add(Transfer(0, 0, tuple(extents), Operand(source), Operand(destination)))
+
+    def copy_whole(self, type_: TensorType, memory: Memory, source: int, destination: int) -> None:
+        """Append a copy of a whole dense tensor from an address of ``memory`` to one of the other memory."""
+        whole, other = (type_.size,), Memory.SRAM if memory is Memory.DRAM else Memory.DRAM
+        strides = row_major(whole, type_.element)
+        self.transfer(
+            whole, region(memory, source, type_.element, strides), region(other, destination, type_.element, strides)
+        )
