@@ -174,9 +174,9 @@ def _first_input(reference: Reference) -> Float64Array:
 
 @dataclass(frozen=True, slots=True)
 class InputScaled(ToleranceClass):
-    """Within n * 2^-p * max(|ref|, |inputs|, min), element by element: functions that cancel against their input.
+    """Within n units of max(|ref|, |inputs|, min), element by element: functions that cancel against their input.
 
-    Inputs that do not broadcast to the output's shape are left out.
+    Inputs that do not broadcast to the output's shape are left out. For the unit see `_units`.
     """
 
     name: ClassVar[str] = "input_scaled"
@@ -187,9 +187,18 @@ class InputScaled(ToleranceClass):
         for values in reference.inputs:
             if _broadcasts(values.shape, scale.shape):
                 scale = np.fmax(scale, np.abs(np.where(np.isfinite(values), values, 0.0)))
-        return _finite_or_zero(
-            self.n * 2.0**-reference.form.mantissa_bits * np.fmax(scale, reference.form.smallest_normal)
-        )
+        return _finite_or_zero(_units(self.n, reference.form) * np.fmax(scale, reference.form.smallest_normal))
+
+
+def _units(n: float, form: Format) -> float:
+    """Return n units relative to a magnitude: n * 2^-p, but in types of 16 bits and fewer n * 2^-23 + 2^-p.
+
+    The meaning of an operator in a narrow type is exact arithmetic, or float32's, with one rounding at the result: n
+    counts the errors of that float32, and the last unit is the rounding's.
+    """
+    if form.mantissa_bits >= _ACCUMULATOR_BITS:
+        return n * 2.0**-form.mantissa_bits
+    return min(n, 1.0) * 2.0**-form.mantissa_bits + n * 2.0**-_ACCUMULATOR_BITS
 
 
 def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
@@ -278,14 +287,17 @@ class ReduceProduct(ToleranceClass):
 
 @dataclass(frozen=True, slots=True)
 class MaxRelative(ToleranceClass):
-    """Within n * 2^-p * max |ref| over the whole output: resize, normalizations, recurrences, attention."""
+    """Within n units of max |ref| over the whole output: resize, normalizations, recurrences, attention.
+
+    For the unit see `_units`.
+    """
 
     name: ClassVar[str] = "max_relative"
     n: float = 1.0
 
     def bound(self, reference: Reference) -> Float64Array:
         largest = max(_largest(reference.values), reference.form.smallest_normal)
-        return np.full_like(reference.values, self.n * 2.0**-reference.form.mantissa_bits * largest)
+        return np.full_like(reference.values, _units(self.n, reference.form) * largest)
 
 
 @dataclass(frozen=True, slots=True)
