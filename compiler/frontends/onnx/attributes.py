@@ -10,6 +10,7 @@ from onnx.defs import OpSchema
 
 from compiler.errors import InvalidModel
 from compiler.frontends.onnx.data import constant_from, sparse_constant
+from compiler.frontends.onnx.reader import require_text
 from compiler.ir import Constant, Type
 from compiler.onnx_types import type_from
 
@@ -33,7 +34,7 @@ _FIELDS: Final[tuple[tuple[str, int], ...]] = (
 
 
 def _text(data: bytes) -> str:
-    return data.decode(errors="surrogateescape")
+    return data.decode()
 
 
 _READERS: Final[dict[int, Callable[[AttributeProto, Path | None, str], OnnxValue]]] = {
@@ -78,6 +79,7 @@ def bound_attributes(
     found: dict[str, AttributeProto] = {}
     seen: set[str] = set()
     for proto in protos:
+        require_text(what, (proto.name, proto.ref_attr_name))
         if not proto.name or proto.name in seen:
             state = f"attribute '{proto.name}' twice" if proto.name else "an attribute without a name"
             raise InvalidModel(f"{what} has {state}")

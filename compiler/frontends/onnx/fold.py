@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from compiler.errors import OpatlasError
-from compiler.ir import Array, Op, TensorType, Value, known_value
+from compiler.ir import Array, Call, Op, TensorType, Type, Value, known_value, type_of
 from compiler.ops import Operator
 from compiler.ops.shape import ShapeOf, SizeOf
 
@@ -93,10 +93,19 @@ class Folder:
             if data is None:
                 return None
             arguments.append(data)
+        types = [None if data is None else type_of(data) for data in arguments]
+        call = Call(types, op.attributes, arguments)
         try:
-            return tuple(op.definition.evaluate(op.call(), arguments, _no_regions))
+            if any(not _is_small(type_) for type_ in op.definition.infer(call)):
+                return None
+            return tuple(op.definition.evaluate(call, arguments, _no_regions))
         except OpatlasError:
             return None
+
+
+def _is_small(type_: Type) -> bool:
+    """Whether it is a tensor of known sizes and not many elements."""
+    return isinstance(type_, TensorType) and type_.is_static and type_.size <= _LIMIT
 
 
 def _needed(value: Value) -> list[Value]:
@@ -116,8 +125,16 @@ def _undecided(value: Value) -> bool:
 
 
 def _from_type(op: Op) -> tuple[Array, ...] | None:
+    """Sizes that the operand's type says."""
     type_ = op.operand(0).tensor
-    if not type_.is_static:
+    if type_.dims is None:
         return None
-    placeholder = np.broadcast_to(np.zeros((), type_.element.dtype), type_.shape)
-    return tuple(op.definition.evaluate(op.call(), [placeholder], _no_regions))
+    if isinstance(op.definition, SizeOf):
+        return (np.array(type_.size, np.int64),) if type_.is_static else None
+    start, end = op.attributes.get("start", 0), op.attributes.get("end")
+    assert isinstance(start, int)
+    assert end is None or isinstance(end, int)
+    dims = type_.dims[start:end]
+    if not all(isinstance(dim, int) for dim in dims):
+        return None
+    return (np.array(dims, np.int64),)

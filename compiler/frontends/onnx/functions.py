@@ -61,7 +61,11 @@ def schema_function(
     del plain.attribute[:]
     plain.attribute.extend(attributes.values())
     described = [b"" if type_ is None else type_proto(type_).SerializeToString() for type_ in types]
-    body = bodies.get_context_dependent_function_with_opset_version(version, plain.SerializeToString(), described)
+    try:
+        body = bodies.get_context_dependent_function_with_opset_version(version, plain.SerializeToString(), described)
+    except (RuntimeError, ValueError) as error:
+        operator = f"{schema.name}-{schema.since_version}"
+        raise InvalidModel(f"node '{node.name or node.op_type}' has no function body as {operator}: {error}") from error
     return _parse(body)
 
 

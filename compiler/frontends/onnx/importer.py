@@ -13,7 +13,7 @@ from compiler.frontends.onnx.attributes import bound_attributes, checked_attribu
 from compiler.frontends.onnx.data import constant_from, sparse_constant
 from compiler.frontends.onnx.fold import Folder
 from compiler.frontends.onnx.functions import LocalFunctions, schema_function
-from compiler.frontends.onnx.reader import Source, canonical_domain, read_model, read_opsets
+from compiler.frontends.onnx.reader import Source, canonical_domain, read_model, read_opsets, require_text
 from compiler.frontends.onnx.schema import check_arity, check_types, schema_for
 from compiler.frontends.onnx.scope import Scope, missing_value, node_label
 from compiler.frontends.onnx.site import Site, converter_for, result_values
@@ -47,7 +47,11 @@ def import_model(
     Raises InvalidModel for a broken model, TypeMismatch for types that an operator does not take or that contradict
     the declared ones, UnsupportedOperator for operators and forms without a conversion, UnsupportedType.
     """
-    return _Importer(read_model(model, folder), known or {}, types or {}).graph()
+    try:
+        return _Importer(read_model(model, folder), known or {}, types or {}).graph()
+    except UnicodeError as error:
+        # The protobuf library decodes a name where it is first read.
+        raise InvalidModel(f"a name or a text in the model is not UTF-8: {error}") from error
 
 
 def import_signature(model: onnx.ModelProto | Path | str) -> Graph:
@@ -55,7 +59,10 @@ def import_signature(model: onnx.ModelProto | Path | str) -> Graph:
 
     Raises as :func:`import_model`.
     """
-    return _Importer(read_model(model, None), {}, {}).signature()
+    try:
+        return _Importer(read_model(model, None), {}, {}).signature()
+    except UnicodeError as error:
+        raise InvalidModel(f"a name in the model is not UTF-8: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +149,7 @@ class _Importer:
 
     @staticmethod
     def _weight(name: str, constant: Constant, scope: Scope, builder: Builder, declared: Mapping[str, Type]) -> None:
+        require_text("a weight", [name])
         if not name:
             raise InvalidModel("the graph has a weight without a name")
         builder.location = at(name, "initializer")
@@ -154,6 +162,7 @@ class _Importer:
 
     def _body(self, proto: GraphProto, scope: Scope, builder: Builder, frame: _Frame) -> list[Value]:
         """The nodes of a graph whose inputs and weights are in ``scope``; its outputs."""
+        require_text(f"graph '{proto.name}'", (proto.name, *(info.name for info in (*proto.input, *proto.output))))
         declared = {}
         for info in (*proto.value_info, *proto.output):
             if info.HasField("type") and info.type.WhichOneof("value"):
@@ -183,6 +192,7 @@ class _Importer:
     ) -> None:
         label = node_label(node)
         what = f"node '{label}' ({node.op_type})"
+        require_text(what, (node.name, node.op_type, node.domain, *node.input, *node.output))
         inputs: list[Value | None] = []
         for name in node.input:
             if name and not scope.has(name):

@@ -1,3 +1,4 @@
+import contextlib
 from itertools import pairwise
 
 import numpy as np
@@ -5,7 +6,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from compiler.errors import InvalidModel, TypeMismatch, UnsupportedOperator, UnsupportedType, ValueNeeded
+from compiler.errors import InvalidModel, OpatlasError, TypeMismatch, UnsupportedOperator, UnsupportedType, ValueNeeded
 from compiler.frontends.onnx import import_model
 from compiler.frontends.onnx.harness_test import info, info_of, model_of, run, run_onnxruntime
 from compiler.ir import F32, I64, SequenceType, tensor
@@ -380,3 +381,19 @@ def test_sequence_type_of_an_input():
         helper.make_value_info("s", helper.make_sequence_type_proto(helper.make_tensor_type_proto(1, ["N"])))
     )
     assert isinstance(import_model(model).inputs[1].type, SequenceType)
+
+
+def test_text_that_is_not_utf8_is_refused():
+    gelu = node("Gelu", ["x"], ["y"])
+    gelu.attribute.add(name="approximate", type=onnx.AttributeProto.STRING, s=b"\xff")
+    with pytest.raises(InvalidModel, match="not UTF-8"):
+        import_model(model_of([gelu], [vector()], [vector("y")], opset=20))
+
+
+def test_any_broken_byte_is_read_or_refused(tmp_path):
+    path = tmp_path / "m.onnx"
+    data = model_of([node("Neg", ["x"], ["y"])], [vector()], [vector("y")]).SerializeToString()
+    for position in range(len(data)):
+        path.write_bytes(data[:position] + b"\xff" + data[position + 1 :])
+        with contextlib.suppress(OpatlasError):
+            import_model(path)

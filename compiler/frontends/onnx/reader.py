@@ -14,6 +14,8 @@ from compiler.errors import InvalidModel
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+_GREATEST: Final = 2**31 - 1
+"""Versions of operator sets are small; onnx keeps them in 32 bits."""
 DEFAULT_DOMAINS: Final = {"", "ai.onnx"}
 """Two spellings of the standard operators' domain."""
 
@@ -73,15 +75,24 @@ def _model_opsets(model: onnx.ModelProto, shown: str) -> dict[str, int]:
     return read_opsets(model.opset_import, shown)
 
 
+def require_text(what: str, texts: Iterable[object]) -> None:
+    """Check names: the protobuf library gives bytes where one is not UTF-8. Raises InvalidModel."""
+    for text in texts:
+        if not isinstance(text, str):
+            raise InvalidModel(f"{what} has a name that is not UTF-8: {text!r}")
+
+
 def read_opsets(imports: Iterable[onnx.OperatorSetIdProto], shown: str) -> dict[str, int]:
     """Domain -> version. Raises InvalidModel for a domain given twice or a version that onnx does not know."""
     opsets: dict[str, int] = {}
     for entry in imports:
+        require_text(shown, [entry.domain])
         domain = canonical_domain(entry.domain)
         if domain in opsets and opsets[domain] != entry.version:
             raise InvalidModel(f"{shown} imports operator set '{domain or 'ai.onnx'}' twice")
-        if not domain and not 1 <= entry.version <= onnx.defs.onnx_opset_version():
-            limit = onnx.defs.onnx_opset_version()
-            raise InvalidModel(f"{shown} imports operator set ai.onnx {entry.version}; expected 1 to {limit}")
+        limit = onnx.defs.onnx_opset_version() if not domain else _GREATEST
+        if not 1 <= entry.version <= limit:
+            name = f"{domain or 'ai.onnx'} {entry.version}"
+            raise InvalidModel(f"{shown} imports operator set {name}; expected 1 to {limit}")
         opsets[domain] = int(entry.version)
     return opsets

@@ -87,3 +87,11 @@ def test_file_name_and_folder_are_kept(tmp_path):
     path.write_bytes(identity_model().SerializeToString())
     source = read_model(path)
     assert (source.name, source.folder) == ("m.onnx", tmp_path)
+
+
+@pytest.mark.parametrize("version", [0, -1, 2**31])
+def test_impossible_version_of_another_domain_is_refused(version):
+    model = identity_model()
+    model.opset_import.append(helper.make_opsetid("com.example", version))
+    with pytest.raises(InvalidModel, match=f"com.example {version}; expected 1 to"):
+        read_model(model)

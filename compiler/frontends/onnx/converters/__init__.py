@@ -11,6 +11,7 @@ from compiler.frontends.onnx.converters import (
     detection,
     elementwise,
     indexing,
+    linear_algebra,
     movement,
     normalization,
     pad,
@@ -24,6 +25,7 @@ from compiler.frontends.onnx.converters import (
     sequence,
     signal,
     strings,
+    training,
 )
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "detection",
     "elementwise",
     "indexing",
+    "linear_algebra",
     "movement",
     "normalization",
     "pad",
@@ -50,4 +53,5 @@ __all__ = [
     "sequence",
     "signal",
     "strings",
+    "training",
 ]
