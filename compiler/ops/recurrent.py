@@ -159,6 +159,10 @@ class Recurrent(Rounded):
     def infer(self, call: Call) -> tuple[Type, ...]:
         """Raises TypeMismatch where the weights' sizes do not fit x, the gates or the directions."""
         x, w, r = call.tensor(0), call.tensor(1), call.tensor(2)
+        for given in (x, w, r):
+            if given.dims is not None and given.rank != 3:
+                msg = f"{self.name}: operand {given} has rank {given.rank}; expected 3"
+                raise TypeMismatch(msg)
         self._functions(call)
         directions, layout = len(self._directions(call)), call.integer("layout")
         if x.dims is None:
