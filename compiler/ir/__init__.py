@@ -4,7 +4,8 @@ from compiler.ir.builder import Builder
 from compiler.ir.builtin import CONSTANT, RETURN
 from compiler.ir.compare import attribute_key, attributes_key, graphs_equal
 from compiler.ir.constant import Array, Constant
-from compiler.ir.graph import Attributes, AttributeValue, Call, Definition, Graph, Op, RunRegion, Value, known_value
+from compiler.ir.definition import Attributes, AttributeValue, Call, Definition, RunRegion
+from compiler.ir.graph import Graph, Op, Value, known_value
 from compiler.ir.location import UNKNOWN_LOCATION, Location, Node, at
 from compiler.ir.parser import parse_graph
 from compiler.ir.printer import print_graph, resources

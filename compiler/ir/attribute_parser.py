@@ -17,7 +17,7 @@ from compiler.ir.types import Kind, TensorType
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from compiler.ir.graph import AttributeValue
+    from compiler.ir.definition import AttributeValue
     from compiler.ir.lexer import Cursor
 
 _INTEGER: Final = r"-?[0-9]{1,40}"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from compiler.errors import OpatlasError
 from compiler.ir.builtin import CONSTANT, RETURN
 from compiler.ir.constant import Array, Constant
-from compiler.ir.graph import Attributes, AttributeValue, Call, Definition, Graph, Op, Value, known_value
+from compiler.ir.definition import Attributes, AttributeValue, Call, Definition
+from compiler.ir.graph import Graph, Op, Value, known_value
 from compiler.ir.location import UNKNOWN_LOCATION, Location
 
 if TYPE_CHECKING:

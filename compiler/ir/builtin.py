@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from compiler.errors import InvalidAttribute, TypeMismatch
 from compiler.ir.constant import Constant
-from compiler.ir.graph import Call, Definition, RunRegion
+from compiler.ir.definition import Call, Definition, RunRegion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

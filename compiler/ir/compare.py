@@ -10,7 +10,8 @@ from compiler.ir.constant import Constant
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-    from compiler.ir.graph import AttributeValue, Graph, Op, Value
+    from compiler.ir.definition import AttributeValue
+    from compiler.ir.graph import Graph, Op, Value
 
 
 def attribute_key(value: AttributeValue) -> Hashable:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from compiler.errors import OpatlasError
 from compiler.ir.attribute_parser import parse_attribute, parse_flags, parse_key, parse_location
-from compiler.ir.graph import AttributeValue, Definition, Graph, Op, Value
+from compiler.ir.definition import AttributeValue, Definition
+from compiler.ir.graph import Graph, Op, Value
 from compiler.ir.lexer import NAME, SPACE, STRING, Cursor
 from compiler.ir.literal import name_of, unquoted
 from compiler.ir.printer import OUTPUT_NAMES, SEGMENTS, UNNAMED_BLOCK

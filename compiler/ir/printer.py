@@ -19,7 +19,8 @@ from compiler.ir.types import ElementType, Type, quoted, type_text
 
 if TYPE_CHECKING:
     from compiler.ir.constant import Array
-    from compiler.ir.graph import AttributeValue, Graph, Op, Value
+    from compiler.ir.definition import AttributeValue
+    from compiler.ir.graph import Graph, Op, Value
     from compiler.ir.location import Location, Node
 
 LARGEST_INLINE: Final = 16
