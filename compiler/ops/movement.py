@@ -299,6 +299,9 @@ class Concat(Operator):
             rank_known = len(ranked[0]) if ranked else None
             return (tensor(types[0].element, None if rank_known is None else (UNKNOWN,) * rank_known),)
         axis = normalize_axis(self.name, call.integer("axis"), len(ranked[0]))
+        if len({len(dims) for dims in ranked}) > 1:
+            msg = f"{self.name}: operands of ranks {[len(dims) for dims in ranked]}; expected one rank"
+            raise TypeMismatch(msg)
         joined = ranked[0]
         for dims in ranked[1:]:
             joined = join_dims(self.name, "operands", _without_axis(joined, axis), _without_axis(dims, axis))
