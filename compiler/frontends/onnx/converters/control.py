@@ -86,10 +86,8 @@ class _Scanned:
 @converts("Scan", since=9)
 def scan(site: Site) -> Results:
     """A loop that cuts its inputs along an axis each and stacks its outputs along an axis each."""
-    count = site.attribute("num_scan_inputs")
+    count = _scan_inputs(site, len(site.inputs))
     states, inputs = site.given[: len(site.inputs) - count], site.given[len(site.inputs) - count :]
-    if not inputs or count < 1:
-        site.invalid(f"it has {len(site.inputs)} inputs, and attribute 'num_scan_inputs' is {count}")
     axes = _entries(site, "scan_input_axes", count)
     axes = tuple(site.axis(axis, site.rank(value)) for axis, value in zip(axes, inputs, strict=True))
     scanned = _Scanned(inputs, axes, _flags(site, "scan_input_directions", count))
@@ -105,6 +103,14 @@ def scan(site: Site) -> Results:
     ):
         finished.append(_placed(site, value, axis, back=back))
     return finished
+
+
+def _scan_inputs(site: Site, given: int) -> int:
+    """The number of inputs that are cut. Raises InvalidModel where there are not that many."""
+    count = int(site.attribute("num_scan_inputs"))
+    if not 1 <= count <= given:
+        site.invalid(f"it has {given} inputs, and attribute 'num_scan_inputs' is {count}")
+    return count
 
 
 def _entries(site: Site, name: str, count: int) -> tuple[int, ...]:
@@ -163,8 +169,10 @@ def batched_scan(site: Site) -> Results:
     """The first version scans each element of a batch (dim 0 of every input) by itself, along dim 1."""
     if site.has(0):
         site.refuse("lengths that differ within a batch")
-    count = site.attribute("num_scan_inputs")
     values = [site.input(index) for index in range(1, len(site.inputs))]
+    count = _scan_inputs(site, len(values))
+    if any(site.rank(value) == 0 for value in values):
+        site.invalid("an input is a scalar; expected a batch")
     batch = values[0].tensor.known_dims[0]
     if not isinstance(batch, int):
         site.undecided("the size of the batch is unknown")

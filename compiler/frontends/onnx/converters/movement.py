@@ -53,6 +53,8 @@ def _reshaped(site: Site, shape: Value, *, zero_copies: bool) -> Value:
     rank = site.rank(x)
     if sizes is not None:
         return site.b(Reshape, x, _known_zeros(site, x, [int(size) for size in sizes], rank))
+    if shape.tensor.dims is not None and len(shape.tensor.dims) != 1:
+        site.invalid(f"shape is {shape.type}; expected a vector")
     (count,) = shape.tensor.known_dims
     if not isinstance(count, int):
         site.undecided("the rank of the result is unknown")

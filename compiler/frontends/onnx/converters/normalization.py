@@ -91,6 +91,8 @@ def group_normalization(site: Site) -> Value:
     """Scale and bias have one entry a group in version 18, one a channel since 21."""
     x, groups = site.input(0), site.attribute("num_groups")
     scale, bias = site.input(1), site.input(2)
+    if site.rank(x) < 2:
+        site.invalid(f"x is {x.type}; expected a batch of channels")
     for vector in (scale, bias):
         size = vector.tensor.dims[0] if vector.tensor.dims else None
         wanted = groups if site.version < 21 else x.tensor.known_dims[1]
