@@ -16,5 +16,6 @@ numerics.py            formats of numbers: mantissa, limits, units in the last p
 widening.py            an ONNX model with every float type made wider
 expectations.py        what is known to be red, and why; rewrite_expectations.py writes it from a run
 backends/              the compilers under test
+kill_rate.py           how much damage to outputs the classes see
 =====================  ======================================================================================
 """
