@@ -9,7 +9,19 @@ from onnx import TensorProto, TypeProto
 
 from compiler import ir
 from compiler.errors import InvalidModel, TypeMismatch, UnsupportedType
-from compiler.ir import Dim, ElementType, OptionalType, SequenceType, TensorType, Type, optional_of, sequence_of, tensor
+from compiler.ir import (
+    Dim,
+    ElementType,
+    MapType,
+    OptionalType,
+    SequenceType,
+    TensorType,
+    Type,
+    map_of,
+    optional_of,
+    sequence_of,
+    tensor,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +103,7 @@ def dims_from(shape: onnx.TensorShapeProto, what: str) -> tuple[Dim, ...]:
 
 
 def type_from(proto: TypeProto, what: str) -> Type:
-    """The type. ``what`` names the value for diagnoses. Raises InvalidModel, UnsupportedType (maps, opaque types)."""
+    """The type. ``what`` names the value for diagnoses. Raises InvalidModel, UnsupportedType (opaque types)."""
     kind = proto.WhichOneof("value")
     if kind == "tensor_type":
         element = element_from(proto.tensor_type.elem_type, what)
@@ -101,6 +113,9 @@ def type_from(proto: TypeProto, what: str) -> Type:
         return sequence_of(type_from(proto.sequence_type.elem_type, what))
     if kind == "optional_type":
         return optional_of(type_from(proto.optional_type.elem_type, what))
+    if kind == "map_type":
+        key = element_from(proto.map_type.key_type, f"the key of {what}")
+        return map_of(key, type_from(proto.map_type.value_type, f"the value of {what}"))
     if kind is None:
         msg = f"{what} has no type; expected a tensor, a sequence or an optional"
         raise InvalidModel(msg)
@@ -114,6 +129,8 @@ def type_proto(type_: Type) -> TypeProto:
         return onnx.helper.make_sequence_type_proto(type_proto(type_.element))
     if isinstance(type_, OptionalType):
         return onnx.helper.make_optional_type_proto(type_proto(type_.element))
+    if isinstance(type_, MapType):
+        return onnx.helper.make_map_type_proto(DATA_TYPES[type_.key], type_proto(type_.value))
     if not isinstance(type_, TensorType):
         msg = f"{type_!r} has no ONNX type"
         raise UnsupportedType(msg)
@@ -127,6 +144,8 @@ def type_string(type_: Type) -> str:
         return f"seq({type_string(type_.element)})"
     if isinstance(type_, OptionalType):
         return f"optional({type_string(type_.element)})"
+    if isinstance(type_, MapType):
+        return f"map({_STRINGS[type_.key]},{type_string(type_.value)})"
     assert isinstance(type_, TensorType)
     return f"tensor({_STRINGS[type_.element]})"
 
@@ -165,5 +184,7 @@ def refined(inferred: Type, declared: Type, what: str) -> Type:
         return sequence_of(refined(inferred.element, declared.element, what))
     if isinstance(inferred, OptionalType) and isinstance(declared, OptionalType):
         return optional_of(refined(inferred.element, declared.element, what))
+    if isinstance(inferred, MapType) and isinstance(declared, MapType) and inferred.key is declared.key:
+        return map_of(inferred.key, refined(inferred.value, declared.value, what))
     msg = f"{what} is declared as {declared}, but has type {inferred}"
     raise TypeMismatch(msg)

@@ -17,6 +17,7 @@ from compiler.ir.types import (
     TensorType,
     Type,
     element_type,
+    map_of,
     optional_of,
     sequence_of,
     tensor,
@@ -58,6 +59,8 @@ def parse_type(cursor: Cursor) -> Type:
         found = sequence_of(parse_type(cursor))
     elif cursor.take("!ir.optional<"):
         found = optional_of(parse_type(cursor))
+    elif cursor.take("!ir.map<"):
+        found = _map(cursor, start)
     else:
         cursor.fail("a type")
     cursor.expect(">", " at the end of the type")
@@ -65,6 +68,17 @@ def parse_type(cursor: Cursor) -> Type:
     if simple is not None and simple.end() == cursor.position:
         _CACHE[simple[0]] = found
     return found
+
+
+def _map(cursor: Cursor, start: int) -> Type:
+    key = parse_element(cursor)
+    if key is None:
+        cursor.fail("an element type of the keys")
+    cursor.expect(",", " after the type of the keys")
+    try:
+        return map_of(key, parse_type(cursor))
+    except UnsupportedType as error:
+        cursor.fail("a map type", start, error.message)
 
 
 def _tensor(cursor: Cursor, start: int) -> TensorType:

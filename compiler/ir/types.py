@@ -247,9 +247,24 @@ class OptionalType(Type):
         return (optional_of, (self.element,))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MapType(Type):
+    """A dictionary: integers or strings to values of one type. Make one with :func:`map_of`."""
+
+    key: ElementType
+    value: Type
+
+    def __str__(self) -> str:
+        return type_text(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (map_of, (self.key, self.value))
+
+
 _TENSORS: dict[tuple[ElementType, tuple[Dim, ...] | None, Quantization | None], TensorType] = {}
 _SEQUENCES: dict[Type, SequenceType] = {}
 _OPTIONALS: dict[Type, OptionalType] = {}
+_MAPS: dict[tuple[ElementType, Type], MapType] = {}
 
 
 def tensor(
@@ -277,6 +292,14 @@ def optional_of(element: Type) -> OptionalType:
     return _OPTIONALS.setdefault(element, OptionalType(element))
 
 
+def map_of(key: ElementType, value: Type) -> MapType:
+    """The interned map type. Raises UnsupportedType for keys that are neither integers nor strings."""
+    if not key.is_integer and key is not STRING:
+        msg = f"map keys of type {key}; expected integers or strings"
+        raise UnsupportedType(msg)
+    return _MAPS.setdefault((key, value), MapType(key, value))
+
+
 def type_of(array: np.ndarray[Any, Any]) -> TensorType:
     """The static tensor type of a numpy array."""
     return tensor(element_of(array.dtype), tuple(int(size) for size in array.shape))
@@ -298,6 +321,8 @@ def type_text(type_: Type) -> str:
         return f"!ir.sequence<{type_text(type_.element)}>"
     if isinstance(type_, OptionalType):
         return f"!ir.optional<{type_text(type_.element)}>"
+    if isinstance(type_, MapType):
+        return f"!ir.map<{type_.key}, {type_text(type_.value)}>"
     if not isinstance(type_, TensorType):
         msg = f"{type_!r} has no text form"
         raise UnsupportedType(msg)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from compiler.errors import InvalidGraph, OpatlasError
-from compiler.ir.types import OptionalType, SequenceType, TensorType, Type
+from compiler.ir.types import MapType, OptionalType, SequenceType, TensorType, Type
 
 if TYPE_CHECKING:
     from compiler.ir.graph import Graph, Op, Value
@@ -44,6 +44,8 @@ def compatible(recorded: Type, inferred: Type) -> bool:
         return compatible(recorded.element, inferred.element)
     if isinstance(recorded, OptionalType) and isinstance(inferred, OptionalType):
         return compatible(recorded.element, inferred.element)
+    if isinstance(recorded, MapType) and isinstance(inferred, MapType):
+        return recorded.key is inferred.key and compatible(recorded.value, inferred.value)
     return False
 
 

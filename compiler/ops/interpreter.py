@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from compiler.errors import EvaluationError, InvalidGraph, InvalidInput, OpatlasError
-from compiler.ir import Graph, Op, OptionalType, SequenceType, TensorType, Type, Value, element_of
+from compiler.ir import STRING, Graph, MapType, Op, OptionalType, SequenceType, TensorType, Type, Value, element_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,11 +48,22 @@ def _check_input(name: str, type_: Type, given: object, sizes: dict[str, int]) -
         for item in given:
             _check_input(name, type_.element, item, {})
         return
+    if isinstance(type_, MapType):
+        _check_map(name, type_, given)
+        return
     assert isinstance(type_, TensorType)
     if not isinstance(given, (np.ndarray, np.generic)):
         msg = f"{name} is {type(given).__name__}; expected a numpy array for {type_}"
         raise InvalidInput(msg)
     _check_tensor(name, type_, np.asarray(given), sizes)
+
+
+def _check_map(name: str, type_: MapType, given: object) -> None:
+    """Keys are Python's integers or strings; scalar values may be Python's numbers and strings."""
+    kind = str if type_.key is STRING else int
+    if not isinstance(given, dict) or not all(isinstance(key, kind) for key in given):
+        msg = f"{name} is {type(given).__name__}; expected a dict with keys of type {kind.__name__} for {type_}"
+        raise InvalidInput(msg)
 
 
 def _check_tensor(name: str, type_: TensorType, given: Array, sizes: dict[str, int]) -> None:

@@ -55,12 +55,14 @@ def model_host(step: Host, moved: int, elements: int, target: Target) -> HostRep
     return HostReport(step.op.name, step.reason, str(step.op.location), cycles, moved)
 
 
-def size_of(value: Any) -> tuple[int, int]:  # noqa: ANN401 - an array, a list of values or None
+def size_of(value: Any) -> tuple[int, int]:  # noqa: ANN401 - an array, a list or dict of values, or None
     """Bytes and elements of a running value."""
     if value is None:
         return 0, 0
     if isinstance(value, (list, tuple)):
         sizes = [size_of(item) for item in value]
         return sum(size for size, _ in sizes), sum(count for _, count in sizes)
+    if isinstance(value, dict):
+        return size_of([*value, *value.values()])
     array = np.asarray(value)
     return array.nbytes, array.size
