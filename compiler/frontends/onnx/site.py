@@ -126,6 +126,13 @@ class Site:
         """The data of an integer vector or scalar input. Raises ValueNeeded."""
         return tuple(int(item) for item in self.needed(index).reshape(-1))
 
+    def needed_integer(self, index: int) -> int:
+        """The data of an input of one element. Raises ValueNeeded, InvalidModel for another number of elements."""
+        found = self.needed(index)
+        if found.size != 1:
+            self.invalid(f"input {index} has {found.size} elements; expected one")
+        return int(found.reshape(()))
+
     def folded(self, value: Value) -> Value:
         """A value operand as a constant where its data is known, else itself."""
         if value.op is not None and value.op.definition.holds_constant:

@@ -204,7 +204,7 @@ def slice_(site: Site) -> Value:
 @converts("Tile", until=5)
 def tile_one_axis(site: Site) -> Value:
     """The first version repeats along one axis."""
-    (axis,) = site.needed_integers(2)
+    axis = site.needed_integer(2)
     rank = site.rank(site.input(0))
     axis = site.axis(axis, rank)
     count = as_int64(site, site.input(1))

@@ -68,13 +68,10 @@ converts("ArgMin")(_arg(reduce.ArgMin))
 
 def _cumulative(definition: type[Definition]) -> Converter:
     def convert(site: Site) -> Value:
-        axes = site.needed_integers(1)
-        if len(axes) != 1:
-            site.invalid(f"axis has {len(axes)} elements; expected one")
         return site.b(
             definition,
             site.input(0),
-            axis=site.axis(axes[0], site.rank(site.input(0))),
+            axis=site.axis(site.needed_integer(1), site.rank(site.input(0))),
             exclusive=bool(site.attribute("exclusive")),
             reverse=bool(site.attribute("reverse")),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -14,6 +15,10 @@ from compiler.ops.contraction import MatMul
 from compiler.ops.elementwise import Add, Mul, Sub
 from compiler.ops.indexing import Gather
 from compiler.ops.movement import Transpose
+
+
+_GREATEST: Final = 2**20
+"""Weights are made while the model is read; no spectrum has that many bins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,7 @@ def _fourier(site: Site, axis: int) -> Value:
     inverse, onesided = bool(site.attribute("inverse")), bool(site.attribute("onesided"))
     size = x.tensor.known_dims[axis]
     if site.has(1):
-        (length,) = site.needed_integers(1)
+        length = site.needed_integer(1)
     elif isinstance(size, int):
         length = 2 * (size - 1) if inverse and onesided else size
     else:
@@ -106,21 +111,22 @@ def dft_by_attribute(site: Site) -> Value:
 @converts("DFT", since=20)
 def dft(site: Site) -> Value:
     """The axis is an input, by default the last of the signal."""
-    return _fourier(site, site.needed_integers(2)[0] if site.has(2) else -2)
+    return _fourier(site, site.needed_integer(2) if site.has(2) else -2)
 
 
 @converts("STFT")
 def stft(site: Site) -> Value:
     """Frames of the signal, each times the window and transformed."""
     signal = site.input(0)
-    site.rank(signal)
+    if site.rank(signal) != 3:
+        site.invalid(f"signal is {signal.type}; expected rank 3")
     size = signal.tensor.known_dims[1]
     if not isinstance(size, int):
         site.undecided("the length of the signal is unknown")
-    (step,) = site.needed_integers(1)
+    step = site.needed_integer(1)
     window = site.optional(2)
     width = None if window is None else window.tensor.known_dims[0]
-    length = site.needed_integers(3)[0] if site.has(3) else size if width is None else width
+    length = site.needed_integer(3) if site.has(3) else size if width is None else width
     if not isinstance(length, int):
         site.undecided("the length of the window is unknown")
     if step < 1 or not 1 <= length <= size or (isinstance(width, int) and width != length):
@@ -135,8 +141,10 @@ def stft(site: Site) -> Value:
 @converts("MelWeightMatrix")
 def mel_weight_matrix(site: Site) -> Value:
     """Triangles over the bins of a spectrum, evenly spread on the mel scale, as ONNX's reference spreads them."""
-    bands, length, rate = (site.needed_integers(index)[0] for index in range(3))
+    bands, length, rate = (site.needed_integer(index) for index in range(3))
     low, high = (float(site.needed(index).reshape(())) for index in (3, 4))
+    if bands < 1 or length < 1 or rate < 1 or max(bands, length) > _GREATEST:
+        site.invalid(f"{bands} bands of a transform of length {length} at {rate} Hz; expected moderate numbers")
     edges = 2595 * np.log10(1 + np.array([low, high]) / 700)
     mels = edges[0] + np.arange(bands + 2) * (edges[1] - edges[0]) / (bands + 2)
     places = ((length + 1) * 700 * (10 ** (mels / 2595) - 1) // rate).astype(np.int64)

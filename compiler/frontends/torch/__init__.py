@@ -1,0 +1,9 @@
+"""PyTorch programs to graphs: ``torch.export`` programs, their .pt2 files, and modules with example inputs.
+
+torch is imported inside functions alone, so that compiling other models costs nothing of it.
+"""
+
+from compiler.frontends.torch.door import import_torch, is_torch
+from compiler.frontends.torch.importer import import_exported_program
+
+__all__ = ["import_exported_program", "import_torch", "is_torch"]
