@@ -150,10 +150,10 @@ def test_negative_size_is_refused():
         import_model(model_of([node("Neg", ["x"], ["y"])], [vector("x", -2)], [vector("y")]))
 
 
-def test_map_is_refused():
+def test_sparse_input_is_refused():
     model = model_of([node("Neg", ["x"], ["y"])], [vector()], [vector("y")])
-    model.graph.input[0].type.map_type.key_type = TensorProto.INT64
-    with pytest.raises(UnsupportedType, match="input 'x' is a map"):
+    model.graph.input[0].type.sparse_tensor_type.elem_type = TensorProto.FLOAT
+    with pytest.raises(UnsupportedType, match="input 'x' is a sparse tensor"):
         import_model(model)
 
 

@@ -16,7 +16,6 @@ from compiler.ops.elementwise import Add, Mul, Sub
 from compiler.ops.indexing import Gather
 from compiler.ops.movement import Transpose
 
-
 _GREATEST: Final = 2**20
 """Weights are made while the model is read; no spectrum has that many bins."""
 
