@@ -359,11 +359,13 @@ def test_contraction_over_any_dims():
 
 
 def test_what_cannot_be_written_is_known():
-    """Without strings, which no other frontend makes."""
-    written, texts = set(exported_operators()), {"strings", "ngrams"}
+    """Composites are decomposed. Texts and classical learners come from ONNX alone and need no way back."""
+    written = set(exported_operators())
     missing = {
         name
         for name, op in operators().items()
-        if name not in written and not isinstance(op, Composite) and op.family not in texts
+        if name not in written
+        and not isinstance(op, Composite)
+        and not op.family.startswith(("ml_", "strings", "ngrams"))
     }
     assert missing <= {"atan2", "deform_conv"}
