@@ -95,6 +95,23 @@ def input_elements(case: Case) -> frozenset[str]:
     return frozenset(found)
 
 
+def special_elements(case: Case) -> frozenset[str]:
+    """Element types of the inputs that a case fills with NaN and infinities."""
+    if case.data_class != "special":
+        return frozenset()
+    item = find_item(case.framework, case.domain, case.operator, case.since_version)
+    types = {**dict(case.types), str(item.dtype_parameter): case.dtype}
+    drawn = {name for name, dims in case.shapes if dims is not None and 0 not in dims}
+    drawn |= {_stem(name) for name in drawn}
+    found: set[str] = set()
+    for formal in item.inputs:
+        draw = item.entry.inputs.get(formal.name)
+        if formal.name in drawn and (draw is None or draw.draw == "class" and not draw.finite):
+            named = types.get(str(formal.type_name))
+            found.update([named] if named else formal.elements if formal.type_name is None else [case.dtype])
+    return frozenset(name for name in found if applies("special", name))
+
+
 def set_attributes(case: Case) -> frozenset[str]:
     """Attributes that a case's node sets, with those that a template of its own always sets, such as bodies."""
     item = find_item(case.framework, case.domain, case.operator, case.since_version)
@@ -115,7 +132,7 @@ def _cases(item: Item) -> Iterator[Case]:
     plan = _Plan(item)
     cap = (item.entry.cap or NEWEST_CAP) if item.newest else OLDER_CAP
     seen: set[str] = set()
-    for row in select(plan.axes, plan.constraints, cap):
+    for row in select(plan.axes, plan.constraints, cap, plan.crossed):
         case = plan.case(dict(zip(plan.names, row, strict=True)))
         if case.id not in seen:
             seen.add(case.id)
@@ -171,6 +188,7 @@ class _Plan:
         self.types = self._type_axes()
         self.axes = [*self.types, *self._other_axes()]
         self.names = [axis.name for axis in self.axes]
+        self.crossed = [(self.names[0], _DATA), (self.names[0], _MODE)]
         self.shape_axes = self._shape_axes()
         self.output_axes = frozenset({_OUTPUTS}).union(
             *(self._needs(parse_cached(text).names) for text in item.entry.outputs if isinstance(text, str))
@@ -270,6 +288,7 @@ class _Plan:
         found = [
             Constraint(frozenset({dtype, _DATA}), lambda names: applies(str(names[_DATA]), str(names[dtype]))),
             Constraint(frozenset({_SHAPES, _MODE}), self._mode_fits),
+            Constraint(self.shape_axes | {_DATA}, self._data_fits),
         ]
         for text in self.item.entry.where:
             expression = parse_cached(text)
@@ -291,6 +310,11 @@ class _Plan:
         if mode == "initializer":
             return len(present) + self.by_value > 1
         return mode == "static" or any(present)
+
+    def _data_fits(self, names: dict[str, object]) -> bool:
+        """Without elements no data class says more than the first one."""
+        first = self.scope(names)["first"]
+        return names[_DATA] == self.item.entry.data[0] or (first is not None and 0 not in tuple(first))  # type: ignore[arg-type] # a shape
 
     def _chosen(self, names: Mapping[str, object]) -> dict[str, object]:
         """Settings by the axes chosen so far; None where left out."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 _PATIENCE = 2000
 """Assignments tried for one row before a seed counts as impossible."""
@@ -30,21 +31,34 @@ class Constraint:
     holds: Callable[[dict[str, object]], bool]
 
 
-def select(axes: Sequence[Axis], constraints: Sequence[Constraint], cap: int) -> list[tuple[object, ...]]:
+def select(
+    axes: Sequence[Axis], constraints: Sequence[Constraint], cap: int, crossed: Sequence[tuple[str, str]] = ()
+) -> list[tuple[object, ...]]:
     """Rows of values, one an axis. Every value that constraints allow appears, whatever the cap on rows.
 
-    The first row takes the first value of each axis where constraints allow it.
+    So does every pair of values of two axes that are ``crossed``: a type and a class of data, say. Other pairs are
+    met as far as the cap allows. The first row takes the first value of each axis where constraints allow it.
     """
     return [
         tuple(axis.values[index] for axis, index in zip(axes, row, strict=True))
-        for row in _rows(axes, constraints, cap)
+        for row in _rows(axes, constraints, cap, crossed)
     ]
 
 
-def _rows(axes: Sequence[Axis], constraints: Sequence[Constraint], cap: int) -> list[tuple[int, ...]]:
+def _rows(
+    axes: Sequence[Axis], constraints: Sequence[Constraint], cap: int, crossed: Sequence[tuple[str, str]]
+) -> list[tuple[int, ...]]:
     search = _Search(axes, constraints)
     first = [search.complete_and_take({0: index}) for index in range(len(axes[0].values) if axes else 0)]
     rows = [row for row in first if row is not None]
+    met = {pair: {(row[pair[0]], row[pair[1]]) for row in rows} for pair in _indices(axes, crossed)}
+    for (one, other), found in met.items():
+        for values in product(range(len(axes[one].values)), range(len(axes[other].values))):
+            row = None if values in found else search.complete_and_take({one: values[0], other: values[1]})
+            if row is not None:
+                rows.append(row)
+                for pair, seen in met.items():
+                    seen.add((row[pair[0]], row[pair[1]]))
     while (seed := search.next_seed()) is not None and (len(seed) == 1 or len(rows) < cap):
         row = search.complete_and_take(seed)
         if row is None:
@@ -52,6 +66,11 @@ def _rows(axes: Sequence[Axis], constraints: Sequence[Constraint], cap: int) -> 
         else:
             rows.append(row)
     return rows
+
+
+def _indices(axes: Sequence[Axis], crossed: Sequence[tuple[str, str]]) -> list[tuple[int, int]]:
+    place = {axis.name: index for index, axis in enumerate(axes)}
+    return [(place[one], place[other]) for one, other in crossed]
 
 
 @dataclass(slots=True)

@@ -106,6 +106,9 @@ class Entry(_Strict):
     inputs: dict[str, Draw] = Field(default={})
     where: list[Expression] = Field(default=[], description="what must hold of a case")
     data: list[DataClass] = Field(default=["random"])
+    no_special: str | None = Field(
+        default=None, description="why NaN and infinities are not tried, where some float type goes without them"
+    )
     modes: list[InputMode] = Field(default=["static", "symbolic", "initializer"])
     dtype: str | None = Field(default=None, description="type parameter that a case's dtype means; the first input's")
     types: dict[str, list[str]] = Field(default={}, description="elements of a type parameter; all of the schema's")
