@@ -6,9 +6,11 @@ Reads the records of a run (`tox run -e conformance` makes them), so the figure 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from benchmarks.measure import publish
+from reports.errors import ReportError
 from reports.record import Outcome, Stage
 from reports.store import read_records, require
 
@@ -23,7 +25,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("records", nargs="?", type=Path, default=RECORDS)
     path = parser.parse_args().records
-    records = [record for record in require(read_records(path), path) if record.outcome is not Outcome.NOT_RUN]
+    try:
+        found = require(read_records(path), path)
+    except ReportError as error:
+        sys.exit(f"{error}; `tox run -e conformance` makes the records")
+    records = [record for record in found if record.outcome is not Outcome.NOT_RUN]
     cases = len(records)
     cpu = sum(record.cpu_ms for record in records)
     found = {name for record in records for name in record.stage_ms}
