@@ -219,6 +219,8 @@ def _text(value: object) -> str:
 def _compare_floats(output: NDArray[np.generic], expected: NDArray[np.generic], leaf: _Leaf) -> Comparison:
     form = format_of(output.dtype)
     with np.errstate(all="ignore"):
+        if leaf.tolerance.rounds_reference:
+            expected = expected.astype(output.dtype)
         got, reference = widen(output), _reference_of(expected, output, form, leaf)
         bound = np.broadcast_to(leaf.tolerance.bound(reference), reference.values.shape) * leaf.scale
         special = _wrong_special(got, reference.values, bound, form, signed_zero=leaf.tolerance.signed_zero)

@@ -34,6 +34,15 @@ def test_exact_takes_equal_values_only():
     assert verdict(np.nextafter(float32_at(0.1), 1), float32_at(0.1).astype(float), "exact") is DIFFERENT
 
 
+@pytest.mark.parametrize("tolerance", ["exact", "exact_signed_zero"])
+def test_exact_is_held_against_the_rounded_reference(tolerance):
+    third = np.array([1 / 3]).astype(np.float16)
+    assert verdict(third, [1 / 3], tolerance) is WITHIN
+    assert verdict(np.nextafter(third, np.float16(1)), [1 / 3], tolerance) is DIFFERENT
+    assert verdict(np.array([np.inf], np.float16), [65520.0], tolerance) is WITHIN
+    assert verdict(np.array([np.inf], np.float16), [65519.0], tolerance) is DIFFERENT
+
+
 def test_the_sign_of_zero_counts_where_the_class_says_so():
     plus, minus = np.array([0.0], np.float32), np.array([-0.0], np.float32)
     assert verdict(minus, plus, "exact") is WITHIN

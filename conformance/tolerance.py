@@ -61,6 +61,7 @@ class ToleranceClass(ABC):
     needs_baseline: ClassVar[bool] = False
     second_tier: ClassVar[bool] = True
     values_matter: ClassVar[bool] = True
+    rounds_reference: ClassVar[bool] = False
     integer_steps: int = 0
 
     @abstractmethod
@@ -82,10 +83,11 @@ class ToleranceClass(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Exact(ToleranceClass):
-    """Equal values; +0 equals -0."""
+    """Equal values, a wider reference being rounded to the output's type first; +0 equals -0."""
 
     name: ClassVar[str] = "exact"
     second_tier: ClassVar[bool] = False
+    rounds_reference: ClassVar[bool] = True
 
     def bound(self, reference: Reference) -> Float64Array:
         return np.zeros_like(reference.values)
