@@ -7,7 +7,7 @@ import pkgutil
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from command import checks, work
+from opatlas import checks, work
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 import typer
 from rich.text import Text
 
-from command import checks, rewrites, work
-from command.session import (
+from opatlas import checks, rewrites, work
+from opatlas.session import (
     DEFAULT_TARGET,
     NO,
     BindOption,

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from command import checks, models, runs, work
-from command.session import BAD_INPUT, OWN_FAULT, Session
+from opatlas import checks, models, runs, work
+from opatlas.session import BAD_INPUT, OWN_FAULT, Session
 
 app = typer.Typer(
     name="opatlas",
@@ -75,6 +75,3 @@ def _complain(session: Session, message: str, error: Exception) -> None:
         traceback.print_exception(error)
     sys.stderr.write("opatlas: error: " + " ".join(message.split()) + "\n")
 
-
-if __name__ == "__main__":
-    main()

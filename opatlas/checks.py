@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from command.work import Draw, compile_model, read_inputs
+from opatlas.work import Draw, compile_model, read_inputs
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.text import Text
 
-from command.session import NO, JsonOption, Session, examples
+from opatlas.session import NO, JsonOption, Session, examples
 from reports.execution import rows_table
 
 if TYPE_CHECKING:

@@ -1,0 +1,5 @@
+"""`python -m opatlas` is the `opatlas` command."""
+
+from opatlas import main
+
+main()
