@@ -208,6 +208,16 @@ CASES: dict[str, tuple[list[Array], Callable[..., Any], Callable[..., Any]]] = {
         lambda b, x: (x, b(Reshape, x, _c(b, 70, 40))),
         lambda x: (x, x.reshape(70, 40)),
     ),
+    "empty_then_padded": (
+        [_floats(3, 5)],
+        lambda b, x: b(Pad, b(Tile, x, _c(b, 0, 2)), _c(b, 1, 0, 1, 0)),
+        lambda x: np.zeros((2, 2 * x.shape[1]), x.dtype),
+    ),
+    "empty_twice_to_the_end": (
+        [_floats(3, 5)],
+        lambda b, x: b(MatMul, b(Tile, x, _c(b, 0, 1)), b(Transpose, x, permutation=(1, 0))),
+        lambda x: np.zeros((0, 3), x.dtype),
+    ),
     "value_used_twice": (
         [_floats(30, 40)],
         _used_twice,

@@ -129,6 +129,10 @@ class Segment:
         for root in self._readers:
             if root in produced:
                 continue
+            if not root.tensor.size:
+                # Perhaps no step made it: there was nothing to make. Nothing of it is read either.
+                self.stream.buffer(root, Role.OUTPUT if root in self._kept else Role.TEMPORARY)
+                continue
             constant = None if root.op is None else root.op.attributes.get("value")
             if isinstance(constant, Constant) and root.op is not None and root.op.definition.holds_constant:
                 self.stream.buffer(root, Role.CONSTANT, constant)

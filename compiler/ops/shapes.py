@@ -81,14 +81,15 @@ def vector_length(call: Call, index: int) -> int | None:
 
 
 def slice_range(size: int, start: int, end: int, step: int) -> tuple[int, int]:
-    """First index and count of ``start:end:step`` over ``size`` elements, clamped as ONNX Slice and Python do.
+    """First index and count of ``start:end:step`` over ``size`` elements, clamped as ONNX Slice-13 does.
 
-    Negative starts and ends count from the end. Raises InvalidAttribute for step 0.
+    Negative starts and ends count from the end. Unlike Python, a start before the first element *is* the first one, with
+    negative steps too. Raises InvalidAttribute for step 0.
     """
     if step == 0:
         msg = "slice: a step is 0; expected any other integer"
         raise InvalidAttribute(msg)
-    taken = range(*slice(start, end, step).indices(size))
+    taken = range(*slice(max(start, -size), end, step).indices(size))
     return (taken.start if taken else 0), len(taken)
 
 

@@ -57,8 +57,8 @@ def test_an_unknown_rank_stays_unknown():
 
 
 @given(st.integers(0, 6), st.integers(-8, 8), st.integers(-8, 8), st.integers(-4, 4).filter(bool))
-def test_slice_ranges_are_numpys(size, start, end, step):
-    taken = np.arange(size)[start:end:step]
+def test_slice_ranges_are_numpys_from_the_first_element_on(size, start, end, step):
+    taken = np.arange(size)[max(start, -size) : end : step]
     first, count = slice_range(size, start, end, step)
     assert count == taken.size
     assert [first + i * step for i in range(count)] == taken.tolist()
@@ -68,6 +68,8 @@ def test_far_ends_are_clamped():
     assert slice_range(5, 0, 2**63 - 1, 1) == (0, 5)
     assert slice_range(5, 2**63 - 1, -(2**63), -1) == (4, 5)
     assert slice_range(5, -(2**63), 2**63 - 1, 2) == (0, 3)
+    assert slice_range(5, -(2**63), -(2**63), -1) == (0, 1)
+    assert slice_range(0, -(2**63), -(2**63), -1) == (0, 0)
     with pytest.raises(InvalidAttribute, match="step is 0"):
         slice_range(5, 0, 5, 0)
 
