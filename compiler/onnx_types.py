@@ -145,7 +145,9 @@ def type_string(type_: Type) -> str:
     if isinstance(type_, OptionalType):
         return f"optional({type_string(type_.element)})"
     if isinstance(type_, MapType):
-        return f"map({_STRINGS[type_.key]},{type_string(type_.value)})"
+        # Schemas leave out that the values are tensors.
+        value = type_string(type_.value).removeprefix("tensor(").removesuffix(")")
+        return f"map({_STRINGS[type_.key]}, {value})"
     assert isinstance(type_, TensorType)
     return f"tensor({_STRINGS[type_.element]})"
 
