@@ -116,7 +116,8 @@ def times_negated(match: Match) -> Value:
 
 @rule(operation(Abs, operation(Neg, anything("x"))), EXACT)
 def abs_of_negated(match: Match) -> Value:
-    """|-x| => |x|."""
+    """|-x| => |x|, where numbers have a sign: without one, -x is 2^n - x and its own magnitude."""
+    match.require(match.tensor("x").element.kind is not Kind.UNSIGNED, "the type has no sign")
     return match.build(Abs, match["x"])
 
 

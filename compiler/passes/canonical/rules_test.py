@@ -458,6 +458,7 @@ def cast(build, value, *types, **attributes):
         (F16, (2,), lambda b, x: cast(b, x, F32, I8)),
         (U8, (2,), lambda b, x: cast(b, x, I8, I32)),
         (C64, (2,), lambda b, x: b(elementwise.Mul, x, b.constant(np.complex64(1)))),
+        (U8, (2,), lambda b, x: b(elementwise.Abs, b(elementwise.Neg, x))),  # |-1| is 255
         (F32, (2,), lambda b, x: b(logic.Not, b(compare.Lt, x, b.constant(np.float32(1))))),  # NaN
         (F32, (2,), lambda b, x: b(elementwise.Add, b(elementwise.Add, x, b.constant(ONE)), b.constant(ONE))),
         (F32, (2, 3), lambda b, x: b(movement.Slice, x, *[b.constant(np.array([v])) for v in (-1, -9, 0, -1)])),
