@@ -106,10 +106,10 @@ def refused_by_onnxruntime(case, folder):
     return False
 
 
-def test_each_broken_model_is_refused_by_onnx_or_onnxruntime(tmp_path):
+def test_each_model_broken_by_hand_is_refused_by_onnx_or_onnxruntime(tmp_path):
     suite = make_suite("invalid")
     accepted = []
-    for number, info in enumerate(suite.cases()):
+    for number, info in enumerate(info for info in suite.cases() if info.input_mode in {"model", "file"}):
         case = suite.load(info)
         folder = tmp_path / str(number) / "model"
         folder.mkdir(parents=True)
