@@ -51,12 +51,12 @@ class InvalidGraph(OpatlasError):
     """A graph that breaks a rule of the IR: structure, dominance, uses, types, attribute domains."""
 
 
-class TypeMismatch(InvalidGraph):
-    """Operand types that an operator's signature does not allow."""
+class TypeMismatch(InvalidGraph, InvalidModel):
+    """Element types, ranks or sizes that an operator does not take, in a model's file or in a graph."""
 
 
-class InvalidAttribute(InvalidGraph):
-    """An attribute that is unknown, missing or outside its domain."""
+class InvalidAttribute(InvalidGraph, InvalidModel):
+    """An attribute that is unknown, missing or outside its domain, in a model's file or in a graph."""
 
 
 class InvalidText(OpatlasError):

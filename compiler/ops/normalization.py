@@ -86,6 +86,8 @@ class LayerNorm(Rounded):
 
     def infer(self, call: Call) -> tuple[Type, ...]:
         x = call.tensor(0)
+        for index in (1, 2):
+            _check_broadcast(self.name, call, index)
         result = x.with_element(x.element)
         if not call.flag("statistics"):
             return (result,)
@@ -417,3 +419,15 @@ class LpNorm(Pointwise):
     def values(self, call: Call, x: Array) -> Array:
         norm = np.linalg.norm(x, ord=call.integer("p"), axis=_axis(call), keepdims=True)
         return x / np.where(norm == 0, np.asarray(1, x.dtype), norm)
+
+
+def _check_broadcast(name: str, call: Call, index: int) -> None:
+    """A scale or bias broadcasts to x without widening it. Raises TypeMismatch where known sizes say otherwise."""
+    x, given = call.tensor(0), call.tensor(index) if call.has(index) else None
+    if given is None or given.dims is None or x.dims is None:
+        return
+    pairs = list(zip(reversed(given.dims), reversed(x.dims), strict=False))
+    fits = all(isinstance(a, str) or isinstance(b, str) or a in (1, b) for a, b in pairs)
+    if given.rank > x.rank or not fits:
+        msg = f"{name}: operand {index} is {given}; expected one that broadcasts to {x}"
+        raise TypeMismatch(msg)

@@ -17,7 +17,7 @@ from compiler.ops.work import Access, Arg, Combiner, Expression, Index, Iterator
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from compiler.ir import Array
+    from compiler.ir import Array, Dim
     from compiler.ops.work import Work
 
 _T = Variable("T", REAL)
@@ -340,6 +340,10 @@ class MaxUnpool(Evaluated, Composite):
         if x.rank != len(call.integers("kernel")) + 2:
             msg = f"max_unpool: x is {x}; expected rank {len(call.integers('kernel')) + 2}"
             raise TypeMismatch(msg)
+        places = call.tensor(1).dims
+        if places is not None and not _may_be_equal(places, x.dims):
+            msg = f"max_unpool: places are {call.tensor(1)} for x of {x}; expected equal shapes"
+            raise TypeMismatch(msg)
         if not call.has(2):
             return (tensor(x.element, (*x.dims[:2], *self._natural(call, x.dims))),)
         shape = call.value(2)
@@ -376,3 +380,10 @@ class MaxUnpool(Evaluated, Composite):
         shared = tuple(slice(0, min(sizes)) for sizes in zip(result.shape, natural, strict=True))
         result[shared] = placed[shared]
         return (result,)
+
+
+def _may_be_equal(one: Sequence[Dim], other: Sequence[Dim]) -> bool:
+    """Whether no two known sizes differ."""
+    if len(one) != len(other):
+        return False
+    return all(a == b or isinstance(a, str) or isinstance(b, str) for a, b in zip(one, other, strict=True))

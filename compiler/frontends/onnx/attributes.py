@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from onnx import AttributeProto, GraphProto
 from onnx.defs import OpSchema
 
-from compiler.errors import InvalidModel
+from compiler.errors import InvalidAttribute, InvalidModel
 from compiler.frontends.onnx.data import constant_from, sparse_constant
 from compiler.frontends.onnx.reader import require_text
 from compiler.ir import Constant, Type
@@ -116,7 +116,7 @@ def checked_attributes(
 ) -> dict[str, Any]:
     """Values of all attributes, with the defaults of the schema's own version.
 
-    Raises InvalidModel for an attribute that this version does not have, of another type, or required and missing.
+    Raises InvalidAttribute for an attribute that this version does not have, of another type, or required and missing.
     """
     specs = schema.attributes
     values: dict[str, Any] = dict(_defaults(schema))
@@ -124,14 +124,14 @@ def checked_attributes(
         spec = specs.get(name)
         if spec is None:
             known = ", ".join(sorted(specs)) or "none"
-            raise InvalidModel(f"{what} has attribute '{name}'; {schema.name}-{schema.since_version} knows {known}")
+            raise InvalidAttribute(f"{what} has attribute '{name}'; {schema.name}-{schema.since_version} knows {known}")
         found, wanted = _type_name(_type_of(proto)), str(spec.type).rpartition(".")[2]
         if found != wanted:
-            raise InvalidModel(f"attribute '{name}' of {what} is {found}; expected {wanted}")
+            raise InvalidAttribute(f"attribute '{name}' of {what} is {found}; expected {wanted}")
         values[name] = read_attribute(proto, folder, what)
     for name, spec in specs.items():
         if spec.required and name not in protos:
-            raise InvalidModel(f"{what} lacks attribute '{name}', which {schema.name}-{schema.since_version} requires")
+            raise InvalidAttribute(f"{what} lacks attribute '{name}', which {schema.name}-{schema.since_version} requires")
     return values
 
 

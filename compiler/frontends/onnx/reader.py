@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -49,6 +50,8 @@ def read_model(model: onnx.ModelProto | Path | str, folder: Path | None = None) 
     if model.ir_version <= 0 or not model.HasField("graph"):
         missing = "graph" if model.ir_version > 0 else "IR version"
         raise InvalidModel(f"{shown} has no {missing}: it is no ONNX model, or a truncated one")
+    if not model.graph.output:
+        raise InvalidModel(f"{shown} has no output; expected at least one")
     if model.ir_version > onnx.IR_VERSION:
         raise InvalidModel(f"{shown} has IR version {model.ir_version}; expected 1 to {onnx.IR_VERSION}")
     return Source(model, folder, _model_opsets(model, shown), name)
@@ -82,6 +85,15 @@ def require_text(what: str, texts: Iterable[object]) -> None:
             raise InvalidModel(f"{what} has a name that is not UTF-8: {text!r}")
 
 
+@cache
+def _newest(domain: str) -> int:
+    """The newest operator set of a domain that onnx has schemas for; of others nobody knows a limit."""
+    if not domain:
+        return int(onnx.defs.onnx_opset_version())
+    found = [int(one.since_version) for one in onnx.defs.get_all_schemas_with_history() if one.domain == domain]
+    return max(found, default=_GREATEST)
+
+
 def read_opsets(imports: Iterable[onnx.OperatorSetIdProto], shown: str) -> dict[str, int]:
     """Domain -> version. Raises InvalidModel for a domain given twice or a version that onnx does not know."""
     opsets: dict[str, int] = {}
@@ -90,7 +102,7 @@ def read_opsets(imports: Iterable[onnx.OperatorSetIdProto], shown: str) -> dict[
         domain = canonical_domain(entry.domain)
         if domain in opsets and opsets[domain] != entry.version:
             raise InvalidModel(f"{shown} imports operator set '{domain or 'ai.onnx'}' twice")
-        limit = onnx.defs.onnx_opset_version() if not domain else _GREATEST
+        limit = _newest(domain)
         if not 1 <= entry.version <= limit:
             name = f"{domain or 'ai.onnx'} {entry.version}"
             raise InvalidModel(f"{shown} imports operator set {name}; expected 1 to {limit}")

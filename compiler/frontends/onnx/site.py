@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
-from compiler.errors import InvalidGraph, InvalidModel, UnsupportedOperator, ValueNeeded
+from compiler.errors import InvalidAttribute, InvalidGraph, InvalidModel, TypeMismatch, UnsupportedOperator, ValueNeeded
 from compiler.ir import Builder, Graph, Op, TensorType, Type, Value
 
 if TYPE_CHECKING:
@@ -75,9 +75,9 @@ class Site:
         return value.tensor.rank
 
     def axis(self, axis: int, rank: int) -> int:
-        """The axis counted from the front. Raises InvalidModel outside -rank..rank-1."""
+        """The axis counted from the front. Raises InvalidAttribute outside -rank..rank-1."""
         if not -rank <= axis < rank:
-            raise InvalidModel(f"node '{self.node}' ({self.operator}) has axis {axis}; expected {-rank} to {rank - 1}")
+            raise InvalidAttribute(f"node '{self.node}' ({self.operator}) has axis {axis}; expected {-rank} to {rank - 1}")
         return axis % rank
 
     def axis_of(self, value: Value, axis: int) -> int:
@@ -86,10 +86,10 @@ class Site:
         return axis if dims is None else self.axis(axis, len(dims))
 
     def axes(self, axes: Sequence[int], rank: int) -> tuple[int, ...]:
-        """Axes counted from the front, in the order given. Raises InvalidModel for one outside or given twice."""
+        """Axes counted from the front, in the order given. Raises InvalidAttribute for one outside or given twice."""
         found = tuple(self.axis(axis, rank) for axis in axes)
         if len(set(found)) != len(found):
-            raise InvalidModel(f"node '{self.node}' ({self.operator}) names an axis twice in {list(axes)}")
+            raise InvalidAttribute(f"node '{self.node}' ({self.operator}) names an axis twice in {list(axes)}")
         return found
 
     def attribute(self, name: str) -> Any:  # noqa: ANN401 - the schema has checked the type
@@ -99,6 +99,14 @@ class Site:
     def invalid(self, reason: str) -> NoReturn:
         """Refuse a node that breaks its operator's specification. Raises InvalidModel."""
         raise InvalidModel(f"node '{self.node}' ({self.operator}-{self.version}): {reason}")
+
+    def bad_attribute(self, reason: str) -> NoReturn:
+        """Refuse a node with an attribute outside its domain. Raises InvalidAttribute."""
+        raise InvalidAttribute(f"node '{self.node}' ({self.operator}-{self.version}): {reason}")
+
+    def bad_shape(self, reason: str) -> NoReturn:
+        """Refuse a node whose inputs have a rank or a size that its operator does not take. Raises TypeMismatch."""
+        raise TypeMismatch(f"node '{self.node}' ({self.operator}-{self.version}): {reason}")
 
     def refuse(self, reason: str, attribute: str | None = None) -> NoReturn:
         """Refuse a form of the operator that has no conversion. Raises UnsupportedOperator."""

@@ -46,7 +46,7 @@ def gelu(site: Site) -> Value:
     """Exact (erf) or by tanh."""
     approximate = site.attribute("approximate")
     if approximate not in {"none", "tanh"}:
-        site.invalid(f"attribute 'approximate' is '{approximate}'; expected none or tanh")
+        site.bad_attribute(f"attribute 'approximate' is '{approximate}'; expected none or tanh")
     return site.b(activation.Gelu, site.input(0), approximate=approximate)
 
 
@@ -59,5 +59,5 @@ def prelu(site: Site) -> Value:
         if width == 1 and slope.tensor.dims != (1,) and rank > 2:
             slope = unsqueeze(site, slope, tuple(range(1, rank - 1)))
     elif x.tensor.dims is not None and slope.tensor.dims is not None and site.rank(slope) > site.rank(x):
-        site.invalid(f"slope has rank {site.rank(slope)}; expected at most that of x, {site.rank(x)}")
+        site.bad_shape(f"slope has rank {site.rank(slope)}; expected at most that of x, {site.rank(x)}")
     return site.b(activation.PRelu, x, slope)

@@ -34,7 +34,7 @@ def _join_heads(site: Site, x: Value) -> Value:
 def _heads(site: Site, name: str) -> int:
     count = site.attribute(name)
     if not count or count < 1:
-        site.invalid(f"attribute '{name}' is {count}; inputs of rank 3 need it")
+        site.bad_attribute(f"attribute '{name}' is {count}; inputs of rank 3 need it")
     return int(count)
 
 
@@ -73,7 +73,7 @@ def attention(site: Site) -> Results:
     cache = _cached(site, query, key, value)
     mode = site.attribute("qk_matmul_output_mode")
     if not 0 <= mode < len(_SCORES):
-        site.invalid(f"attribute 'qk_matmul_output_mode' is {mode}; expected 0 to {len(_SCORES) - 1}")
+        site.bad_attribute(f"attribute 'qk_matmul_output_mode' is {mode}; expected 0 to {len(_SCORES) - 1}")
     attributes: dict[str, Any] = {
         "softcap": site.attribute("softcap"),
         "causal": bool(site.attribute("is_causal")),

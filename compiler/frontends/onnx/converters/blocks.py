@@ -23,7 +23,7 @@ def col2im(site: Site) -> Value:
     image, block = site.needed_integers(1), site.needed_integers(2)
     count = len(image)
     if len(block) != count or site.rank(x) != 3:
-        site.invalid(f"an image of {count} dims, blocks of {len(block)} and an input of rank {site.rank(x)} do not fit")
+        site.bad_shape(f"an image of {count} dims, blocks of {len(block)} and an input of rank {site.rank(x)} do not fit")
     strides, dilations = per_dim(site, "strides", count, 1), per_dim(site, "dilations", count, 1)
     pads = per_dim(site, "pads", 2 * count, 0)
     reach = [(size - 1) * dilation + 1 for size, dilation in zip(block, dilations, strict=True)]
@@ -33,7 +33,7 @@ def col2im(site: Site) -> Value:
     if not isinstance(rows, int):
         site.undecided("the number of channels is unknown")
     if min(spans) < 0 or rows % prod(block):
-        site.invalid(f"blocks of {list(block)} do not fit an image of {list(image)} with {rows} rows")
+        site.bad_shape(f"blocks of {list(block)} do not fit an image of {list(image)} with {rows} rows")
     channels = rows // prod(block)
     one_hot = np.tile(np.eye(prod(block)).reshape(prod(block), 1, *block), (channels, *[1] * (count + 1)))
     return site.b(
@@ -54,7 +54,7 @@ def tensor_scatter(site: Site) -> Value:
     cache, update = site.input(0), site.input(1)
     mode = site.attribute("mode")
     if mode not in {"linear", "circular"}:
-        site.invalid(f"attribute 'mode' is '{mode}'; expected linear or circular")
+        site.bad_attribute(f"attribute 'mode' is '{mode}'; expected linear or circular")
     rank = site.rank(cache)
     axis = site.axis(site.attribute("axis"), rank)
     if not axis:

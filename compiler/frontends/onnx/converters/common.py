@@ -92,7 +92,7 @@ def aligned(site: Site, a: Value, b: Value) -> Value:
     if not site.attribute("broadcast"):
         left, right = a.tensor, b.tensor
         if left.is_static and right.is_static and left.shape != right.shape:
-            site.invalid(f"shapes {list(left.shape)} and {list(right.shape)} differ, and 'broadcast' is not set")
+            site.bad_shape(f"shapes {list(left.shape)} and {list(right.shape)} differ, and 'broadcast' is not set")
         return b
     axis = site.attribute("axis")
     if axis is None:
@@ -100,5 +100,5 @@ def aligned(site: Site, a: Value, b: Value) -> Value:
     rank, width = site.rank(a), site.rank(b)
     behind = rank - (axis + rank if axis < 0 else axis) - width
     if not 0 <= behind <= rank - width:
-        site.invalid(f"axis {axis} leaves no room for rank {width} within rank {rank}")
+        site.bad_shape(f"axis {axis} leaves no room for rank {width} within rank {rank}")
     return unsqueeze(site, b, tuple(range(width, width + behind)))

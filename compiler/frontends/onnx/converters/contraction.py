@@ -44,7 +44,7 @@ def gemm(site: Site) -> Value:
     a, b = site.input(0), site.input(1)
     for operand in (a, b):
         if operand.tensor.dims is not None and site.rank(operand) != 2:
-            site.invalid(f"operand {operand.type} has rank {site.rank(operand)}; expected matrices")
+            site.bad_shape(f"operand {operand.type} has rank {site.rank(operand)}; expected matrices")
     element = a.tensor.element
     wide = _wide(element)
     left = site.b(Transpose, a, permutation=(1, 0)) if site.attribute("transA") else a
@@ -124,7 +124,7 @@ def check_kernel(site: Site, sizes: Sequence[int | str]) -> None:
         not isinstance(found, int) or found == wanted for found, wanted in zip(sizes, said, strict=True)
     )
     if not fits:
-        site.invalid(f"attribute 'kernel_shape' is {list(said)}, and the weight has {list(sizes)}")
+        site.bad_attribute(f"attribute 'kernel_shape' is {list(said)}, and the weight has {list(sizes)}")
 
 
 @converts("Einsum")

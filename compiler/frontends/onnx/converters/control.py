@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from compiler.errors import TypeMismatch
 from compiler.frontends.onnx.converters.common import concat, shape_of, squeeze, unsqueeze
 from compiler.frontends.onnx.site import Results, Site, converts
 from compiler.ir import BOOL, I64, Builder, Graph, TensorType, Type, Value, tensor
@@ -26,6 +27,9 @@ _BATCH_LIMIT = 64
 @converts("If")
 def branch(site: Site) -> Results:
     """Both branches as regions; only the one taken, in place, where constants decide."""
+    condition = site.input(0).tensor.dims
+    if condition is not None and any(isinstance(size, int) and size != 1 for size in condition):
+        site.bad_shape(f"its condition is {site.input(0).type}; expected one element")
     decided = site.needed(0) if _asks(site) else site.known(site.input(0))
     if decided is not None and decided.size == 1:
         name = "then_branch" if decided.reshape(()) else "else_branch"
@@ -57,6 +61,9 @@ def loop(site: Site) -> Results:
     if len(body.output) < 1 + len(carried):
         site.invalid(f"its body has {len(body.output)} outputs; expected at least {1 + len(carried)}")
     region = _settled(site, carried, build)
+    if region.outputs[0].tensor.element is not BOOL:
+        given = region.outputs[0].type
+        raise TypeMismatch(f"node '{site.node}' (Loop): its body gives {given} as condition; expected a bool")
     return site.b.op(Loop, [site.optional(0), site.optional(1), *carried], [region])
 
 
@@ -118,12 +125,15 @@ def _entries(site: Site, name: str, count: int) -> tuple[int, ...]:
     if found is None:
         return (0,) * count
     if len(found) != count:
-        site.invalid(f"attribute '{name}' has {len(found)} entries; expected {count}")
+        site.bad_attribute(f"attribute '{name}' has {len(found)} entries; expected {count}")
     return tuple(found)
 
 
 def _flags(site: Site, name: str, count: int) -> tuple[bool, ...]:
-    return tuple(bool(entry) for entry in _entries(site, name, count))
+    found = _entries(site, name, count)
+    if not set(found) <= {0, 1}:
+        site.bad_attribute(f"attribute '{name}' is {list(found)}; expected 0 and 1 alone")
+    return tuple(bool(entry) for entry in found)
 
 
 def _scan(site: Site, states: Sequence[Value], scanned: _Scanned) -> tuple[Value, ...]:
@@ -172,7 +182,7 @@ def batched_scan(site: Site) -> Results:
     values = [site.input(index) for index in range(1, len(site.inputs))]
     count = _scan_inputs(site, len(values))
     if any(site.rank(value) == 0 for value in values):
-        site.invalid("an input is a scalar; expected a batch")
+        site.bad_shape("an input is a scalar; expected a batch")
     batch = values[0].tensor.known_dims[0]
     if not isinstance(batch, int):
         site.undecided("the size of the batch is unknown")

@@ -24,7 +24,7 @@ def _converted(site: Site, to: ElementType) -> Value:
     if mode is None or to is not F8E8M0FNU:
         return site.b(Cast, x, to=to, saturate=saturate)
     if mode not in {"nearest", "up", "down"}:
-        site.invalid(f"attribute 'round_mode' is '{mode}'; expected nearest, up or down")
+        site.bad_attribute(f"attribute 'round_mode' is '{mode}'; expected nearest, up or down")
     return site.b(Cast, x, to=to, saturate=saturate, round_mode=mode)
 
 
@@ -33,7 +33,7 @@ def cast_by_name(site: Site) -> Value:
     """The first version names the type by a string."""
     name = site.attribute("to")
     if name not in TensorProto.DataType.keys():  # noqa: SIM118 - a protobuf wrapper, not a mapping
-        site.invalid(f"attribute 'to' is '{name}'; expected the name of a data type")
+        site.bad_attribute(f"attribute 'to' is '{name}'; expected the name of a data type")
     return _converted(site, element_from(TensorProto.DataType.Value(name), f"node '{site.node}'"))
 
 

@@ -39,7 +39,7 @@ def constant_of_shape(site: Site) -> Value:
     value = site.attribute("value")
     data = np.zeros(1, np.float32) if value is None else value.array
     if data.size != 1:
-        site.invalid(f"attribute 'value' has {data.size} elements; expected one")
+        site.bad_attribute(f"attribute 'value' has {data.size} elements; expected one")
     return site.b(Fill, as_int64(site, site.input(0)), site.b.constant(data.reshape(())))
 
 

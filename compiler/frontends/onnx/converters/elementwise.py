@@ -122,7 +122,7 @@ def _folded(combine: Callable[[Site, Value, Value], Value]) -> Converter:
         if site.version < 8 and len({value.tensor.dims for value in values}) > 1:
             static = [value.tensor.shape for value in values if value.tensor.is_static]
             if len(set(static)) > 1:
-                site.invalid(f"shapes {[list(shape) for shape in static]} differ; before version 8 nothing broadcasts")
+                site.bad_shape(f"shapes {[list(shape) for shape in static]} differ; before version 8 nothing broadcasts")
         return reduce(lambda a, b: combine(site, a, b), values)
 
     return convert
@@ -150,7 +150,7 @@ def modulo(site: Site) -> Value:
     """``fmod`` chooses the dividend's sign over the divisor's."""
     fmod, element = site.attribute("fmod"), site.tensor(0).element
     if fmod not in {0, 1}:
-        site.invalid(f"attribute 'fmod' is {fmod}; expected 0 or 1")
+        site.bad_attribute(f"attribute 'fmod' is {fmod}; expected 0 or 1")
     if not fmod and element.is_float and site.version < 28:
         site.invalid(f"operands are {element} and attribute 'fmod' is 0; floats need 1")
     return site.b(elementwise.Rem if fmod else elementwise.Mod, site.input(0), site.input(1))
@@ -162,7 +162,7 @@ def bit_shift(site: Site) -> Value:
     directions = {"LEFT": logic.ShiftLeft, "RIGHT": logic.ShiftRight}
     direction = site.attribute("direction")
     if direction not in directions:
-        site.invalid(f"attribute 'direction' is '{direction}'; expected LEFT or RIGHT")
+        site.bad_attribute(f"attribute 'direction' is '{direction}'; expected LEFT or RIGHT")
     return site.b(directions[direction], site.input(0), site.input(1))
 
 

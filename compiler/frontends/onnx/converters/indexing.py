@@ -33,7 +33,8 @@ def gather_nd(site: Site) -> Value:
     return site.b(GatherNd, site.input(0), site.input(1), batch_dims=site.attribute("batch_dims") or 0)
 
 
-@converts("Scatter", "ScatterElements")
+@converts("Scatter", until=10)
+@converts("ScatterElements")
 def scatter_elements(site: Site) -> Value:
     """One element an index, along one axis; how duplicates join is an attribute since version 16."""
     reduction = site.attribute("reduction") or "none"

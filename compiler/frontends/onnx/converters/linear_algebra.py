@@ -18,5 +18,5 @@ def image_decoder(site: Site) -> Results:
     """Pixels of an encoded image."""
     layout = str(site.attribute("pixel_format"))
     if layout not in {"RGB", "BGR", "Grayscale"}:
-        site.invalid(f"attribute 'pixel_format' is '{layout}'; expected RGB, BGR or Grayscale")
+        site.bad_attribute(f"attribute 'pixel_format' is '{layout}'; expected RGB, BGR or Grayscale")
     return site.b(DecodeImage, site.input(0), format=layout)

@@ -30,7 +30,7 @@ def reshape_by_attribute(site: Site) -> Value:
     """The first version has the shape as an attribute; 0 copies a size."""
     shape = site.attribute("shape")
     if shape is None:
-        site.invalid("attribute 'shape' is missing")
+        site.bad_attribute("attribute 'shape' is missing")
     return _reshaped(site, site.integers(*shape), zero_copies=True)
 
 
@@ -84,10 +84,10 @@ def flatten(site: Site) -> Value:
     rank = site.rank(site.input(0))
     axis = site.attribute("axis")
     if axis < 0 and site.version < 11:
-        site.invalid(f"attribute 'axis' is {axis}; it counts from the end only since version 11")
-    return matrix(
-        site, site.input(0), axis if axis == rank else site.axis(axis, rank + 1) if axis >= 0 else axis + rank
-    )
+        site.bad_attribute(f"attribute 'axis' is {axis}; it counts from the end only since version 11")
+    if not -rank <= axis <= rank:
+        site.bad_attribute(f"attribute 'axis' is {axis}; expected {-rank} to {rank}")
+    return matrix(site, site.input(0), axis if axis >= 0 else axis + rank)
 
 
 @converts("Transpose")
@@ -97,7 +97,7 @@ def transpose(site: Site) -> Value:
     rank = site.rank(x) if order is None or x.tensor.dims is not None else len(order)
     order = tuple(reversed(range(rank))) if order is None else order
     if sorted(order) != list(range(rank)):
-        site.invalid(f"attribute 'perm' is {list(order)}; expected an order of {rank} dims")
+        site.bad_attribute(f"attribute 'perm' is {list(order)}; expected an order of {rank} dims")
     return site.b(Transpose, x, permutation=tuple(order))
 
 
@@ -169,7 +169,7 @@ def split(site: Site) -> Results:
     if count is not None and site.has(1):
         site.invalid("both 'split' and 'num_outputs' are given; expected one of them")
     if count is not None and count != len(site.outputs):
-        site.invalid(f"attribute 'num_outputs' is {count}, and there are {len(site.outputs)} outputs")
+        site.bad_attribute(f"attribute 'num_outputs' is {count}, and there are {len(site.outputs)} outputs")
     return _split(site, as_int64(site, site.input(1)) if site.has(1) else None)
 
 
@@ -224,7 +224,7 @@ def depth_to_space(site: Site) -> Value:
     """Depth-column-row order, or column-row-depth since version 11."""
     mode = site.attribute("mode") or "DCR"
     if mode not in {"DCR", "CRD"}:
-        site.invalid(f"attribute 'mode' is '{mode}'; expected DCR or CRD")
+        site.bad_attribute(f"attribute 'mode' is '{mode}'; expected DCR or CRD")
     return site.b(DepthToSpace, site.input(0), block_size=site.attribute("blocksize"), mode=mode)
 
 
@@ -236,7 +236,7 @@ def space_to_depth(site: Site) -> Value:
     if mode == "DCR":
         return site.b(SpaceToDepth, x, block_size=block)
     if mode != "CRD":
-        site.invalid(f"attribute 'mode' is '{mode}'; expected DCR or CRD")
+        site.bad_attribute(f"attribute 'mode' is '{mode}'; expected DCR or CRD")
     moved = site.b(SpaceToDepth, x, block_size=block)
     _, channels, height, width = moved.tensor.known_dims
     if not isinstance(channels, int) or not isinstance(height, int) or not isinstance(width, int):

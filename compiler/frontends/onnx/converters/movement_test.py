@@ -46,7 +46,7 @@ def test_flatten_counts_from_the_end_since_version_11():
     assert run_node("Flatten", [X], 11, axis=-1)[0].shape == (6, 4)
     with pytest.raises(InvalidModel, match="only since version 11"):
         run_node("Flatten", [X], 9, axis=-1)
-    with pytest.raises(InvalidModel, match="axis 4"):
+    with pytest.raises(InvalidModel, match="'axis' is 4; expected -3 to 3"):
         run_node("Flatten", [X], 11, axis=4)
 
 

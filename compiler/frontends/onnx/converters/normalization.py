@@ -28,7 +28,7 @@ def _over_matrix(definition: type[Definition]) -> Converter:
         x = site.input(0)
         rank, axis = site.rank(x), site.attribute("axis")
         if axis < 0 and site.version < 11:
-            site.invalid(f"attribute 'axis' is {axis}; it counts from the end only since version 11")
+            site.bad_attribute(f"attribute 'axis' is {axis}; it counts from the end only since version 11")
         axis = axis if axis == rank else site.axis(axis, rank)
         if axis == rank - 1:
             return site.b(definition, x, axis=axis)
@@ -92,12 +92,12 @@ def group_normalization(site: Site) -> Value:
     x, groups = site.input(0), site.attribute("num_groups")
     scale, bias = site.input(1), site.input(2)
     if site.rank(x) < 2:
-        site.invalid(f"x is {x.type}; expected a batch of channels")
+        site.bad_shape(f"x is {x.type}; expected a batch of channels")
     for vector in (scale, bias):
         size = vector.tensor.dims[0] if vector.tensor.dims else None
         wanted = groups if site.version < 21 else x.tensor.known_dims[1]
         if isinstance(size, int) and isinstance(wanted, int) and size != wanted:
-            site.invalid(f"scale or bias has {size} entries; expected {wanted}")
+            site.bad_shape(f"scale or bias has {size} entries; expected {wanted}")
     return site.b(
         norms.GroupNorm,
         x,
@@ -170,5 +170,5 @@ def lp_normalization(site: Site) -> Value:
     """By the sum of magnitudes (p = 1) or the root of the sum of squares (p = 2)."""
     x, p = site.input(0), site.attribute("p")
     if p not in {1, 2}:
-        site.invalid(f"attribute 'p' is {p}; expected 1 or 2")
+        site.bad_attribute(f"attribute 'p' is {p}; expected 1 or 2")
     return site.b(norms.LpNorm, x, axis=site.axis_of(x, site.attribute("axis")), p=p)

@@ -13,7 +13,7 @@ _MODES = ("constant", "reflect", "edge", "wrap")
 def _padded(site: Site, pads: Value, fill: Value | None, axes: Value | None = None) -> Value:
     mode = site.attribute("mode")
     if mode not in _MODES or (mode == "wrap" and site.version < 19):
-        site.invalid(f"attribute 'mode' is '{mode}'; expected constant, reflect or edge (or wrap since version 19)")
+        site.bad_attribute(f"attribute 'mode' is '{mode}'; expected constant, reflect or edge (or wrap since version 19)")
     return site.b(Pad, site.input(0), pads, fill, axes, mode=mode)
 
 
@@ -23,7 +23,7 @@ def pad_by_attributes(site: Site) -> Value:
     widths = site.attribute("paddings" if site.version < 2 else "pads")
     rank = site.rank(site.input(0))
     if len(widths) != 2 * rank:
-        site.invalid(f"{len(widths)} pads for rank {rank}; expected {2 * rank}")
+        site.bad_shape(f"{len(widths)} pads for rank {rank}; expected {2 * rank}")
     return _padded(site, site.integers(*widths), site.scalar_like(site.attribute("value"), site.input(0)))
 
 

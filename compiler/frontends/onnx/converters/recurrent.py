@@ -26,7 +26,7 @@ def _recurrent(definition: type[Definition], functions: int, count: int, flag: s
         # The default of GRU-1 is misspelt in its schema.
         direction = site.attribute("direction").replace("foward", "forward")
         if direction not in _DIRECTIONS:
-            site.invalid(f"attribute 'direction' is '{direction}'; expected one of {', '.join(_DIRECTIONS)}")
+            site.bad_attribute(f"attribute 'direction' is '{direction}'; expected one of {', '.join(_DIRECTIONS)}")
         attributes: dict[str, Any] = {"direction": direction, "layout": site.attribute("layout") or 0}
         wanted = functions * _DIRECTIONS[direction]
         # RNN's schema names two functions by default, of which a single direction takes the first.
@@ -40,7 +40,7 @@ def _recurrent(definition: type[Definition], functions: int, count: int, flag: s
             attributes[flag] = bool(site.attribute(flag))
         hidden, recurrent = site.attribute("hidden_size"), site.tensor(2).dims
         if hidden is not None and recurrent is not None and isinstance(recurrent[-1], int) and recurrent[-1] != hidden:
-            site.invalid(f"attribute 'hidden_size' is {hidden}, and the recurrent weight has {recurrent[-1]}")
+            site.bad_attribute(f"attribute 'hidden_size' is {hidden}, and the recurrent weight has {recurrent[-1]}")
         return site.b.op(definition, [site.optional(index) for index in range(count)], **attributes)
 
     return convert

@@ -17,7 +17,7 @@ _OLD_MODES: Final = {"nearest": "nearest", "linear": "linear", "bilinear": "line
 def _old_mode(site: Site) -> str:
     mode = site.attribute("mode")
     if mode not in _OLD_MODES:
-        site.invalid(f"attribute 'mode' is '{mode}'; expected nearest or linear")
+        site.bad_attribute(f"attribute 'mode' is '{mode}'; expected nearest or linear")
     return _OLD_MODES[mode]
 
 

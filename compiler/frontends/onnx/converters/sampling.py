@@ -25,7 +25,7 @@ def grid_sample(site: Site) -> Value:
     """Elements at the points of a grid."""
     mode, padding = site.attribute("mode"), site.attribute("padding_mode")
     if mode not in _MODES or padding not in {"zeros", "border", "reflection"}:
-        site.invalid(f"attributes 'mode' and 'padding_mode' are '{mode}' and '{padding}'; expected known ones")
+        site.bad_attribute(f"attributes 'mode' and 'padding_mode' are '{mode}' and '{padding}'; expected known ones")
     align = bool(site.attribute("align_corners"))
     return site.b(GridSample, site.input(0), site.input(1), mode=_MODES[mode], padding=padding, align_corners=align)
 

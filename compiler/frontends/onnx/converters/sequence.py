@@ -51,7 +51,7 @@ def concat_from_sequence(site: Site) -> Value:
     """All elements as one tensor."""
     new_axis = site.attribute("new_axis")
     if new_axis not in {0, 1}:
-        site.invalid(f"attribute 'new_axis' is {new_axis}; expected 0 or 1")
+        site.bad_attribute(f"attribute 'new_axis' is {new_axis}; expected 0 or 1")
     return site.b(sequence.ConcatFromSequence, site.input(0), axis=site.attribute("axis"), new_axis=bool(new_axis))
 
 

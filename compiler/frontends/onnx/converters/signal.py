@@ -118,7 +118,7 @@ def stft(site: Site) -> Value:
     """Frames of the signal, each times the window and transformed."""
     signal = site.input(0)
     if site.rank(signal) != 3:
-        site.invalid(f"signal is {signal.type}; expected rank 3")
+        site.bad_shape(f"signal is {signal.type}; expected rank 3")
     size = signal.tensor.known_dims[1]
     if not isinstance(size, int):
         site.undecided("the length of the signal is unknown")

@@ -25,7 +25,7 @@ def string_normalizer(site: Site) -> Results:
     """Stop words left out, case changed. Case is mapped as Unicode says, whatever the locale."""
     action = str(site.attribute("case_change_action"))
     if action not in {"NONE", "LOWER", "UPPER"}:
-        site.invalid(f"attribute 'case_change_action' is '{action}'; expected NONE, LOWER or UPPER")
+        site.bad_attribute(f"attribute 'case_change_action' is '{action}'; expected NONE, LOWER or UPPER")
     return site.b(
         strings.StringNormalize,
         site.input(0),
@@ -49,7 +49,7 @@ def tfidf_vectorizer(site: Site) -> Results:
     """Counts of n-grams."""
     mode = str(site.attribute("mode"))
     if mode not in {"TF", "IDF", "TFIDF"}:
-        site.invalid(f"attribute 'mode' is '{mode}'; expected TF, IDF or TFIDF")
+        site.bad_attribute(f"attribute 'mode' is '{mode}'; expected TF, IDF or TFIDF")
     given = {"numbers": "pool_int64s", "words": "pool_strings", "weights": "weights"}
     optional = {name: site.attribute(theirs) for name, theirs in given.items() if site.attribute(theirs)}
     return site.b(

@@ -105,7 +105,7 @@ def momentum(site: Site) -> Results:
     """Plain or Nesterov's momentum; the first step takes the gradient whole."""
     mode = str(site.attribute("mode"))
     if mode not in {"standard", "nesterov"}:
-        site.invalid(f"attribute 'mode' is '{mode}'; expected standard or nesterov")
+        site.bad_attribute(f"attribute 'mode' is '{mode}'; expected standard or nesterov")
 
     def step(site: Site, x: Value, rest: Sequence[Value]) -> tuple[Value, ...]:
         gradient, velocity = rest

@@ -14,7 +14,7 @@ def auto_pad(site: Site) -> str:
     """The IR's name of the rule; VALID is explicit padding of 0. Raises InvalidModel for another one."""
     rule = site.attribute("auto_pad") or "NOTSET"
     if rule not in _AUTO_PAD:
-        site.invalid(f"attribute 'auto_pad' is '{rule}'; expected one of {', '.join(_AUTO_PAD)}")
+        site.bad_attribute(f"attribute 'auto_pad' is '{rule}'; expected one of {', '.join(_AUTO_PAD)}")
     return _AUTO_PAD[rule]
 
 
@@ -24,7 +24,7 @@ def per_dim(site: Site, name: str, count: int, default: int) -> tuple[int, ...]:
     if not found:
         return (default,) * count
     if len(found) != count:
-        site.invalid(f"attribute '{name}' has {len(found)} entries; expected {count}")
+        site.bad_attribute(f"attribute '{name}' has {len(found)} entries; expected {count}")
     return tuple(found)
 
 
@@ -45,6 +45,6 @@ def pool_attributes(site: Site) -> dict[str, Any]:
     """Those and the kernel, and the rounding of the number of windows."""
     kernel = site.attribute("kernel_shape")
     if not kernel:
-        site.invalid("attribute 'kernel_shape' is missing")
+        site.bad_attribute("attribute 'kernel_shape' is missing")
     attributes = window_attributes(site, len(kernel))
     return {**attributes, "kernel": tuple(kernel), "ceil_mode": bool(site.attribute("ceil_mode"))}
