@@ -17,6 +17,8 @@ _UNLIMITED = 2**31 - 1
 _UNKNOWN = "no_such_attribute"
 _AXES = frozenset({"axis", "batch_axis", "time_axis"})
 """Integer attributes that number a dimension of an input."""
+_AXIS_IGNORED = frozenset({"QuantizeLinear", "DequantizeLinear"})
+"""Operators that ignore their axis where the scale stands for the whole tensor, as in their first case."""
 _FREE_TEXT = frozenset({"equation", "pattern", "delimiter", "locale", "value_string", "dtype", "to"})
 """Texts that are no choice from a list."""
 _ELEMENT_NUMBERS = {
@@ -145,6 +147,8 @@ def _choose_nonsense(model: ModelProto, subject: Subject) -> None:
 
 
 def _axis_names(signature: Signature) -> list[str]:
+    if signature.operator in _AXIS_IGNORED:
+        return []
     return [name for name, one in signature.attributes.items() if one.kind == "INT" and name in _AXES]
 
 
@@ -361,7 +365,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "input-blank": Rule(
         "a required input has a name",
-        "InvalidModel", lambda s: s.newest and bool(s.plain) and _least_inputs(s.signature) > 0, _blank_input,
+        "InvalidModel", lambda s: s.newest and any(at < _least_inputs(s.signature) for at, _ in s.plain), _blank_input,
     ),
     "input-too-many": Rule(
         "a node has at most as many inputs as its schema allows",

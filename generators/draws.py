@@ -187,3 +187,10 @@ def within(values: Array, low: float, high: float) -> Array:
 def nonzero(values: Array) -> Array:
     """Zeros become ones."""
     return np.where(values == 0, np.ones((), values.dtype), values).astype(values.dtype)
+
+
+def ordered(values: Array) -> Array:
+    """NaN become ones: for operators that compare, since no rule orders a NaN."""
+    if not is_float(values.dtype):
+        return values
+    return np.where(np.isnan(values.astype(np.float64)), np.ones((), values.dtype), values).astype(values.dtype)

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
+from typing import TYPE_CHECKING, Any
 
-from onnx import ModelProto, TensorProto, helper, shape_inference
+from onnx import ModelProto
 
 from generators.broken_graphs import GRAPHS
 from generators.broken_nodes import RULES, Subject
@@ -20,9 +21,9 @@ from generators.broken_weights import WEIGHTS
 from generators.expand import expand
 from generators.render import build
 from opsets import Item, load_manifests
-from opsets.signature import onnx_versions
 
-SYNTAX, TYPE, ATTRIBUTE, OPERATOR = "InvalidModel", "TypeMismatch", "InvalidAttribute", "UnsupportedOperator"
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +53,22 @@ def must_fail_models() -> Iterator[MustFail]:
         yield MustFail(name, graph.rule, graph.statement, graph.diagnosis, "ai.onnx", graph.operator, 0)
 
 
-def build_must_fail(case: MustFail) -> ModelProto:
-    """The broken model of a description.
+def build_must_fail(case: MustFail) -> tuple[ModelProto, list[np.ndarray[Any, Any]] | None]:
+    """The broken model of a description, and inputs of the valid model it is made from; None without one.
 
     :raises ManifestError: if its operator has no valid model to start from.
     """
     if case.id in GRAPHS or case.id in WEIGHTS:
-        return (GRAPHS.get(case.id) or WEIGHTS[case.id]).build()
+        return (GRAPHS.get(case.id) or WEIGHTS[case.id]).build(), None
     item = next(one for one in _items() if _is_of(one, case))
-    model = _valid_model(item)
+    model, inputs = build(next(expand(item)))
     del model.graph.value_info[:]
     RULES[case.rule].break_(model, Subject.of(item))
-    return model
+    return model, inputs
 
 
 def _is_of(item: Item, case: MustFail) -> bool:
     return (item.domain, item.operator, item.since_version) == (case.domain, case.operator, case.since_version)
-
-
-def _valid_model(item: Item) -> ModelProto:
-    return build(next(expand(item)))[0]
 
 
 @cache

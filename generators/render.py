@@ -21,7 +21,7 @@ from generators import draws
 from generators.case import Case
 from generators.expand import names_of, parse_cached
 from opsets import Draw, Item, ManifestError, find_item
-from opsets.elements import numpy_source, proto_name
+from opsets.elements import ELEMENTS, numpy_source, proto_name
 from opsets.signature import Attribute, Parameter
 
 if TYPE_CHECKING:
@@ -288,6 +288,7 @@ def _draw_code(
         data = _class_for(case.data_class, element, draw)
         code = f"{data}(rng, {shape!r}, {numpy_source(element)})"
         code = code if draw.range is None else f"within({code}, {low}, {high})"
+    code = f"ordered({code})" if draw.ordered and case.data_class == "special" else code
     return f"nonzero({code})" if draw.nonzero else code
 
 
@@ -370,8 +371,10 @@ def _empty_attributes(case: Case, item: Item) -> list[tuple[str, str]]:
 
 def _attribute_code(attribute: Attribute, value: Any, case: Case) -> str:  # noqa: ANN401
     if attribute.kind == "TENSOR":
-        listed = list(value) if isinstance(value, tuple) else [value]
-        array = f"np.array({python_source(listed)}, {numpy_source(case.dtype)})"
+        listed, element = list(value) if isinstance(value, tuple) else [value], case.dtype
+        if listed and listed[0] in ELEMENTS:  # a text in front names another type: [uint8, "0", "1"]
+            element, *listed = listed[0], *map(int, listed[1:])
+        array = f"np.array({python_source(listed)}, {numpy_source(element)})"
         return f'numpy_helper.from_array({array}, "{attribute.name}")'
     if attribute.kind == "SPARSE_TENSOR":
         count, element = len(value), numpy_source(case.dtype)

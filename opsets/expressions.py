@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType
@@ -156,14 +157,16 @@ def parse(text: str) -> Expression:
         tree = ast.parse(text.strip(), mode="eval")
     except SyntaxError as error:
         raise ValueError(f"'{text}' is no expression: {error.msg}") from error
-    bound: set[str] = set()
-    read: set[str] = set()
+    bound: list[str] = []
+    read: list[str] = []
     for node in ast.walk(tree):
         if not isinstance(node, _ALLOWED):
             raise ValueError(f"'{text}': {type(node).__name__} is not part of the expression language")  # noqa: TRY004
         if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS):
             raise ValueError(f"'{text}': unknown function, expected one of {', '.join(sorted(FUNCTIONS))}")
         if isinstance(node, ast.Name):
-            (bound if isinstance(node.ctx, ast.Store) else read).add(node.id)
-    free = frozenset(read - bound - FUNCTIONS.keys())
+            (bound if isinstance(node.ctx, ast.Store) else read).append(node.id)
+    # `min` may be a function in one place of an expression and an input in another.
+    called = Counter(node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call))  # type: ignore[attr-defined]
+    free = frozenset((Counter(read) - called).keys() - set(bound) - (FUNCTIONS.keys() - {"min", "max"}))
     return Expression(text, free, compile(tree, "<manifest>", "eval"))

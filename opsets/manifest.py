@@ -61,6 +61,7 @@ class Draw(_Strict):
     values: list[Bound] | None = None
     nonzero: bool = Field(default=False, description="zeros become ones: for divisors of integers")
     finite: bool = Field(default=False, description="the data class `special` leaves this input alone")
+    ordered: bool = Field(default=False, description="NaN become ones: the operator compares, and nothing orders a NaN")
     type: str | None = Field(
         default=None, description="element type or type parameter, where the schema leaves it open"
     )
