@@ -39,7 +39,7 @@ class LoadedCase:
 
     `computed` is a class measured from exact references, which decides where `tolerance` is a rule about rounded
     expected values and calls a result wrong. `must_fail` cases have a broken model: right is a refusal with a named
-    diagnosis. `files` is the folder of a case that is about files, `model.onnx` the one to open.
+    diagnosis, of the class `diagnosis` where the case says which and the backend names its refusals as we do. `files` is the folder of a case that is about files, `model.onnx` the one to open.
     """
 
     model: ModelProto
@@ -51,6 +51,7 @@ class LoadedCase:
     rule: str | None = None
     computed: str | None = None
     must_fail: bool = False
+    diagnosis: str | None = None
     files: Mapping[str, bytes] | None = None
 
 

@@ -111,6 +111,10 @@ class _Run:
             return Finding(
                 Outcome.WRONG_RESULT, Stage.COMPARE, None, "the broken model was accepted", report=ran.report
             )
+        wanted = self.case.diagnosis if getattr(self.backend, "names_diagnoses", False) else None
+        if ran.named and wanted not in (None, ran.diagnosis):
+            reason = f"refused as {ran.diagnosis}, expected {wanted}: {ran.reason}"
+            return Finding(Outcome.WRONG_RESULT, ran.stage, ran.diagnosis, reason)
         if ran.outcome is Outcome.UNSUPPORTED or ran.named:
             return Finding(Outcome.PASSED, ran.stage, ran.diagnosis, ran.reason)
         return Finding(ran.outcome, ran.stage, ran.diagnosis, ran.reason)

@@ -67,6 +67,7 @@ class Opatlas:
 
     name = "opatlas"
     shares: frozenset[str] = frozenset()
+    names_diagnoses = True
 
     def __init__(self, target: str) -> None:
         self._target = target

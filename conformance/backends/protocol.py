@@ -54,7 +54,8 @@ class CaseFailure:
 class BackendUnderTest(Protocol):
     """A compiler. `shares` names the oracles that are the same code and therefore have no vote about it.
 
-    It may also have `compile_file(path) -> Program`; cases that are about files are `not_run` without.
+    It may also have `compile_file(path) -> Program`; cases that are about files are `not_run` without. A true
+    `names_diagnoses` says that its refusals bear the class names that broken models ask for.
     """
 
     name: str

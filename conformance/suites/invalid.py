@@ -1,5 +1,7 @@
 """Broken models: each must be refused with a named diagnosis, at compilation or when its first inputs arrive.
 
+Some are written by hand, most are made from the schemas (generators/must_fail.py) and say which diagnosis is right.
+
 Right is `passed`: the refusal. A broken model that is accepted is a `wrong_result`; an exception that is no refusal of
 the backend's own is an `error`.
 """
@@ -18,6 +20,7 @@ from conformance.comparison import Output
 from conformance.onnxruntime_runner import graph_inputs
 from conformance.suites.broken_files import BROKEN_FILES
 from conformance.suites.broken_models import BROKEN_MODELS
+from generators.must_fail import MustFail, build_must_fail, must_fail_models
 
 
 class Invalid:
@@ -36,7 +39,23 @@ class Invalid:
                     id=f"{self.name}/{kind}/{name}", suite=self.name, operator=name, domain="invalid", input_mode=kind
                 )
 
+        for case in must_fail_models():
+            yield CaseInfo(
+                id=f"{self.name}/schema/{case.id}",
+                suite=self.name,
+                operator=case.operator,
+                domain="invalid",
+                since_version=case.since_version,
+                data_class=case.rule,
+                input_mode="schema",
+                source=case,
+            )
+
     def load(self, info: CaseInfo) -> LoadedCase:
+        if isinstance(info.source, MustFail):
+            model, inputs = build_must_fail(info.source)
+            given = _inputs(model) if inputs is None else inputs
+            return LoadedCase(model, given, "shape_only", must_fail=True, diagnosis=info.source.diagnosis)
         if info.input_mode == "file":
             return LoadedCase(ModelProto(), (), "shape_only", must_fail=True, files=BROKEN_FILES[info.operator]())
         model = BROKEN_MODELS[info.operator]()
@@ -45,8 +64,8 @@ class Invalid:
     def reproducer(self, info: CaseInfo) -> str | None:
         if info.input_mode == "file":
             return None
-        text = onnx.printer.to_text(BROKEN_MODELS[info.operator]())
-        return _REPRODUCER.format(text=text, data=BROKEN_MODELS[info.operator]().SerializeToString())
+        model = self.load(info).model
+        return _REPRODUCER.format(text=onnx.printer.to_text(model), data=model.SerializeToString())
 
 
 def _inputs(model: ModelProto) -> list[Output]:
