@@ -58,7 +58,7 @@ def _names_suites(config: pytest.Config, argument: str) -> bool:
     path = (config.invocation_params.dir / argument.partition("::")[0]).resolve()
     if path.is_dir():
         return path in (HERE, HERE / "suites") or HERE in path.parents
-    return path.parent == HERE / "suites"
+    return path.parent == HERE / "suites" and not path.name.endswith("_test.py")
 
 
 def _controller_settings(config: pytest.Config) -> Settings:
