@@ -12,6 +12,8 @@ import typer
 from opatlas import checks, models, runs, work
 from opatlas.session import BAD_INPUT, OWN_FAULT, Session
 
+_LONGEST_LINE = 2000
+
 app = typer.Typer(
     name="opatlas",
     help="Compile models for a simulated accelerator, and map what a compiler can really do.",
@@ -65,6 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except _refusals() as error:
         _complain(session, str(error), error)
         sys.exit(BAD_INPUT)
+    except MemoryError as error:
+        _complain(session, f"this needs more memory than there is here: {error}", error)
+        sys.exit(BAD_INPUT)
     except Exception as error:  # noqa: BLE001 - the last resort: a fault of ours is a line as well
         _complain(session, f"internal fault, {type(error).__name__}: {error} (--debug shows where)", error)
         sys.exit(OWN_FAULT)
@@ -73,5 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _complain(session: Session, message: str, error: Exception) -> None:
     if session.debug:
         traceback.print_exception(error)
-    sys.stderr.write("opatlas: error: " + " ".join(message.split()) + "\n")
-
+    line = " ".join(message.split())
+    # Names come from files: what would steer the terminal is shown as an escape.
+    shown = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
+    cut = shown if len(shown) <= _LONGEST_LINE else f"{shown[:_LONGEST_LINE]}... ({len(shown)} letters)"
+    sys.stderr.write(f"opatlas: error: {cut}\n")

@@ -366,6 +366,54 @@ def test_wrong_values_of_options_are_one_line(run, model, arguments, part):
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize("size", [1 << 33, 1 << 62], ids=["more than memory", "more than any"])
+def test_sizes_beyond_what_is_drawn_are_refused(run, tmp_path, size):
+    path = tmp_path / "wide.onnx"
+    text = f'<ir_version: 10, opset_import: ["": 21]> g (float[{size}, 4] x) => (float[N, M] y) {{ y = Relu(x) }}'
+    onnx.save(onnx.parser.parse_model(text), path)
+    status, _, err = run("simulate", path)
+    assert status == 2
+    assert f"input 'x' has {4 * size} elements" in err
+
+
+def test_memory_that_is_not_there_is_status_2(run, model, monkeypatch):
+    def allocate(*_arguments, **_options):
+        raise MemoryError("Unable to allocate 8.00 EiB")
+
+    monkeypatch.setattr("opatlas.work.compile_model", allocate)
+    status, _, err = run("simulate", model)
+    assert status == 2
+    assert err == "opatlas: error: this needs more memory than there is here: Unable to allocate 8.00 EiB\n"
+
+
+@pytest.mark.parametrize("name", ["file", "allow_pickle", "a/b", "../up", "two\nlines", "\u6f22"])
+def test_outputs_keep_their_names_whatever_they_are(tmp_path, name):
+    opatlas.work.save_arrays(tmp_path / "y.npz", [name], [np.arange(3)])
+    assert list(opatlas.work.load_arrays(tmp_path / "y.npz")[name]) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("name", "what"), [("y" * 70_000, "'y{40}' .* too long"), ("a\0b", "with a zero byte")])
+def test_an_output_name_that_no_file_takes_is_refused_and_nothing_is_written(tmp_path, name, what):
+    with pytest.raises(opatlas.work.BadOption, match=what):
+        opatlas.work.save_arrays(tmp_path / "y.npz", [name], [np.arange(3)])
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_name_that_would_steer_the_terminal_is_shown_as_escapes(run, tmp_path):
+    path = tmp_path / "name.onnx"
+    node = onnx.helper.make_node("Nope", ["x"], ["y"], name="\x1b[31mred\0\u202e")
+    values = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in "xy"]
+    opset = onnx.helper.make_opsetid("", 21)
+    onnx.save(
+        onnx.helper.make_model(
+            onnx.helper.make_graph([node], "g", values[:1], values[1:]), opset_imports=[opset], ir_version=10
+        ),
+        path,
+    )
+    _, _, err = run("simulate", path)
+    assert r"(node '\x1b[31mred\x00\u202e')" in err
+
+
 def test_inputs_that_do_not_fit_the_model_are_refused_by_name(run, model, tmp_path):
     np.savez(tmp_path / "in.npz", z=np.zeros((2, 8), np.float32))
     status, _, err = run("simulate", model, "--inputs", tmp_path / "in.npz")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from compiler.api import CompiledModel, SimulationResult
     from compiler.simulator import SimulationReport
+
+
+_NPY = ".npy"
+_MOST_DRAWN = 1 << 31
+_LONGEST_ENTRY = 65535
+"""Bytes of a file's name inside a zip file."""
 
 
 class BadOption(ValueError):
@@ -55,13 +62,22 @@ def write(path: Path, content: str | bytes) -> None:
 
 
 def save_arrays(path: Path, names: Sequence[str], arrays: Sequence[Any]) -> None:
-    """Write arrays by name to an npz file."""
+    """Write arrays by name to an npz file. Raises `BadOption` for a name that can't be an entry's.
+
+    Not by `numpy.savez`, which has parameters of its own: an output may be called `file`.
+    """
     import numpy as np
 
     from reports.files import atomic_bytes
 
-    with atomic_bytes(path) as stream:
-        np.savez(stream, **dict(zip(names, arrays, strict=True)))
+    for name in names:
+        if len(name.encode()) + len(_NPY) > _LONGEST_ENTRY or "\0" in name:
+            what = "with a zero byte" if "\0" in name else "too long"
+            raise BadOption(f"output '{name[:40]}' has a name {what} for an npz file")
+    with atomic_bytes(path) as stream, zipfile.ZipFile(stream, "w") as file:
+        for name, array in dict(zip(names, arrays, strict=True)).items():
+            with file.open(name + _NPY, "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +122,10 @@ def seeded_inputs(compiled: CompiledModel, bind: Mapping[str, int], seed: int) -
                 f"input '{name}' is {value.type}: values of that kind are not drawn, give --inputs F.npz"
             )
         shape = [bind.get(dim, 1) if isinstance(dim, str) else dim for dim in value.type.dims]
+        if math.prod(shape) > _MOST_DRAWN:
+            raise InvalidInput(
+                f"input '{name}' has {math.prod(shape)} elements in {shape}; at most {_MOST_DRAWN} are drawn"
+            )
         dtype = value.type.element.dtype
         numbers = random.standard_normal(shape) if value.type.element.is_float else random.integers(0, 2, shape)
         drawn[name] = np.asarray(numbers).astype(dtype)

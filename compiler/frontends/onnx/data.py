@@ -13,13 +13,14 @@ import numpy as np
 from onnx import TensorProto, numpy_helper
 
 from compiler.errors import InvalidModel
-from compiler.ir import STRING, Array, Constant, ElementType, Kind
+from compiler.ir import BOOL, STRING, U32, Array, Constant, ElementType, Kind
 from compiler.onnx_types import element_from
 
 if TYPE_CHECKING:
     import onnx
 
 _EXTERNAL_KEYS: Final = {"location", "offset", "length", "checksum", "basepath"}
+_TYPED_FIELDS: Final = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
 _NATIVE_LITTLE: Final = np.dtype("<u2") == np.dtype("=u2")
 
 
@@ -35,6 +36,8 @@ def constant_from(proto: TensorProto, folder: Path | None, what: str) -> Constan
         raise InvalidModel(f"{what} has shape {list(shape)}; expected sizes of at least 0")
     if proto.HasField("segment"):
         raise InvalidModel(f"{what} is a segment of a larger tensor; expected the whole tensor")
+    if proto.HasField("raw_data") and _filled(proto):
+        raise InvalidModel(f"{what} has raw_data and {_stored(proto)}; expected one of them")
     if proto.data_location == TensorProto.EXTERNAL:
         return Constant.of(_from_bytes(_external(proto, folder, element, shape, what), element, shape, what))
     if proto.HasField("raw_data"):
@@ -43,6 +46,7 @@ def constant_from(proto: TensorProto, folder: Path | None, what: str) -> Constan
         return Constant.of(_from_bytes(np.frombuffer(proto.raw_data, np.uint8), element, shape, what))
     if element is STRING:
         return Constant.of(_strings(proto, shape, what))
+    _require_range(proto, element, what)
     try:
         array = numpy_helper.to_array(proto)
     except (ValueError, TypeError) as error:
@@ -52,10 +56,30 @@ def constant_from(proto: TensorProto, folder: Path | None, what: str) -> Constan
     return Constant.of(array)
 
 
+def _filled(proto: TensorProto) -> dict[str, int]:
+    """Typed field -> its number of entries, for those that have any."""
+    return {field: len(getattr(proto, field)) for field in _TYPED_FIELDS if len(getattr(proto, field))}
+
+
 def _stored(proto: TensorProto) -> str:
-    fields = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
-    counts = [f"{len(getattr(proto, field))} entries of {field}" for field in fields if len(getattr(proto, field))]
-    return ", ".join(counts) or "no data"
+    return ", ".join(f"{count} entries of {field}" for field, count in _filled(proto).items()) or "no data"
+
+
+def _require_range(proto: TensorProto, element: ElementType, what: str) -> None:
+    """Check the entries of fields that are wider than the element, which to_array would cut short."""
+    field = "uint64_data" if element is U32 else "int32_data"
+    entries = np.asarray(getattr(proto, field))
+    if element is BOOL or not entries.size:
+        return
+    if element.bits < 8:
+        low, high = -128, 255
+    elif element.is_float:
+        low, high = 0, (1 << element.bits) - 1
+    else:
+        low, high = int(np.iinfo(element.dtype).min), int(np.iinfo(element.dtype).max)
+    wrong = entries[(entries < low) | (entries > high)]
+    if wrong.size:
+        raise InvalidModel(f"{what} of {element} has {wrong[0]} in {field}; expected {low} to {high}")
 
 
 def _strings(proto: TensorProto, shape: tuple[int, ...], what: str) -> Array:

@@ -194,6 +194,30 @@ def test_typed_data_of_a_wrong_size_is_refused():
         constant_from(proto, None, "weight 'w'")
 
 
+@pytest.mark.parametrize(
+    ("number", "field", "entries"),
+    [
+        (TensorProto.INT8, "int32_data", [-128, 128]),
+        (TensorProto.UINT8, "int32_data", [255, -1]),
+        (TensorProto.INT16, "int32_data", [32767, -32769]),
+        (TensorProto.FLOAT16, "int32_data", [65535, 65536]),
+        (TensorProto.UINT32, "uint64_data", [2**32 - 1, 2**32]),
+        (TensorProto.INT4, "int32_data", [256]),
+    ],
+)
+def test_entry_that_its_element_type_cannot_hold_is_refused(number, field, entries):
+    tensor = TensorProto(data_type=number, dims=[2])
+    getattr(tensor, field).extend(entries)
+    with pytest.raises(InvalidModel, match=rf"the weight of \w+ has {entries[-1]} in {field}; expected"):
+        constant_from(tensor, None, "the weight")
+
+
+def test_raw_data_beside_a_typed_field_is_refused():
+    tensor = TensorProto(data_type=TensorProto.FLOAT, dims=[1], raw_data=bytes(4), float_data=[1.0])
+    with pytest.raises(InvalidModel, match="raw_data and 1 entries of float_data; expected one of them"):
+        constant_from(tensor, None, "the weight")
+
+
 def test_weight_without_data_is_refused():
     with pytest.raises(InvalidModel, match="no data"):
         constant_from(TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[2]), None, "weight 'w'")
