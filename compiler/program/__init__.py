@@ -10,7 +10,7 @@ from compiler.program.printer import (
     print_instruction,
     print_program,
 )
-from compiler.program.verifier import verify_program
+from compiler.program.verifier import verify_executable, verify_program
 
 __all__ = [
     "constant_bytes",
@@ -23,5 +23,6 @@ __all__ = [
     "print_instruction",
     "print_program",
     "save_executable",
+    "verify_executable",
     "verify_program",
 ]

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 from compiler.errors import InvalidProgram
 from compiler.ops.work import SCALAR_FUNCTIONS, Apply, Arg, Position
 from compiler.program.addresses import address_bounds, check_strides, describe, placed, reach, touches
+from compiler.program.executable import Run
 from compiler.program.instructions import Matmul, Memory, Repeat, Transfer, Vector
 from compiler.program.ordering import check_order
+from compiler.program.printer import executable_steps
 from compiler.program.segments import Segments
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     from compiler.ops.work import Expression
     from compiler.program.addresses import Placed
-    from compiler.program.executable import Program
+    from compiler.program.executable import Executable, Program
     from compiler.program.instructions import Address, Operand, Region, Step
     from compiler.targets import Target
 
@@ -44,6 +46,13 @@ def verify_program(program: Program, target: Target) -> None:
     for item in items:
         check_bounds(item, segments)
     check_order(program, segments)
+
+
+def verify_executable(executable: Executable, target: Target) -> None:
+    """Verify every program of the executable, those of branches and loop bodies too. Raises InvalidProgram."""
+    runs = [step for step in executable_steps(executable.block) if isinstance(step, Run)]
+    for program in {id(step.program): step.program for step in runs}.values():
+        verify_program(program, target)
 
 
 def _check_sizes(program: Program, target: Target) -> None:
