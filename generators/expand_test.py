@@ -35,7 +35,8 @@ def test_ids_are_fit_for_files_and_shells():
 
 def test_an_id_says_operator_version_type_class_and_mode():
     for case in CASES:
-        assert case.id.startswith(f"onnx-{case.operator}-{case.since_version}-{case.dtype}")
+        domain = "" if case.domain == "ai.onnx" else f"{case.domain}-"
+        assert case.id.startswith(f"onnx-{domain}{case.operator}-{case.since_version}-{case.dtype}")
         assert case.id.endswith(f"-{case.data_class}-{case.input_mode}")
 
 
