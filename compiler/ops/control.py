@@ -35,6 +35,7 @@ _FIXED: Final = 2
 def join(name: str, a: Type, b: Type) -> Type:
     """The most precise type that covers both: dims that differ become unknown, ranks that differ an unknown rank.
 
+    An optional covers what it may hold: a full one is the value itself.
     Raises TypeMismatch, naming operator ``name``, where element types or kinds of type differ.
     """
     if a is b:
@@ -48,6 +49,9 @@ def join(name: str, a: Type, b: Type) -> Type:
         return sequence_of(join(name, a.element, b.element))
     if isinstance(a, OptionalType) and isinstance(b, OptionalType):
         return optional_of(join(name, a.element, b.element))
+    if isinstance(a, OptionalType) or isinstance(b, OptionalType):
+        held = [type_.element if isinstance(type_, OptionalType) else type_ for type_ in (a, b)]
+        return optional_of(join(name, *held))
     msg = f"{name}: types {a} and {b} have nothing in common"
     raise TypeMismatch(msg)
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from compiler.errors import TypeMismatch
 from compiler.frontends.onnx.converters.common import concat, shape_of, squeeze, unsqueeze
 from compiler.frontends.onnx.site import Results, Site, converts
-from compiler.ir import BOOL, I64, Builder, Graph, TensorType, Type, Value, tensor
+from compiler.ir import BOOL, I64, Builder, Graph, OptionalType, TensorType, Type, Value, tensor
 from compiler.ops.control import If, Loop, join
 from compiler.ops.elementwise import Sub
 from compiler.ops.indexing import Gather
 from compiler.ops.movement import Reverse, Transpose
+from compiler.ops.optional import OptionalGet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -64,7 +65,16 @@ def loop(site: Site) -> Results:
     if region.outputs[0].tensor.element is not BOOL:
         given = region.outputs[0].type
         raise TypeMismatch(f"node '{site.node}' (Loop): its body gives {given} as condition; expected a bool")
-    return site.b.op(Loop, [site.optional(0), site.optional(1), *carried], [region])
+    op = site.b.op(Loop, [site.optional(0), site.optional(1), *carried], [region])
+    after = region.outputs[1 : 1 + len(carried)]
+    finals = [_held(site, final, made.type) for final, made in zip(op.results, after, strict=False)]
+    return [*finals, *op.results[len(carried) :]]
+
+
+def _held(site: Site, final: Value, made: Type) -> Value:
+    """A carried value after the loop: what an optional holds, where the body makes no optional but starts from one."""
+    is_full = isinstance(final.type, OptionalType) and not isinstance(made, OptionalType)
+    return site.b(OptionalGet, final) if is_full else final
 
 
 def _settled(site: Site, carried: Sequence[Value], build: Callable[[Sequence[Type]], Graph]) -> Graph:

@@ -3,6 +3,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from compiler.api import compile
 from compiler.errors import InvalidModel, UnsupportedOperator
 from compiler.frontends.onnx.harness_test import info, info_of, model_of, run, run_onnxruntime
 
@@ -159,3 +160,24 @@ def test_lengths_within_a_batch_are_refused():
     model.graph.input.append(info("lengths", (2,), TensorProto.INT64))
     with pytest.raises(UnsupportedOperator, match="lengths that differ"):
         run(model, start, x, np.array([1, 3]))
+
+
+@pytest.mark.parametrize("start", [None, [np.array([7.0], np.float32)]])
+def test_a_loop_may_start_from_an_optional_and_go_on_with_what_it_holds(start):
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 16]>
+        g (int64 n, bool go, optional(seq(float[K])) start) => (seq(float[K]) grown) {
+            grown = Loop (n, go, start) <body = b (int64 i, bool c, optional(seq(float[K])) old)
+                    => (bool d, seq(float[K]) new) {
+                d = Identity (c)
+                has = OptionalHasElement (old)
+                list = If (has) <
+                    then_branch = t () => (seq(float[K]) kept) { kept = OptionalGetElement (old) },
+                    else_branch = e () => (seq(float[K]) fresh) { fresh = SequenceEmpty () }
+                >
+                one = Constant <value_floats = [1.0]> ()
+                new = SequenceInsert (list, one)
+            }>
+        }""")
+    found = compile(model).run([np.array(2), np.array(True), start])[0]
+    assert [item.tolist() for item in found] == [item.tolist() for item in start or []] + [[1.0], [1.0]]
