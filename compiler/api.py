@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from compiler.errors import InvalidInput, OpatlasError, ValueNeeded
-from compiler.ir import Graph, TensorType, Type, Value, element_of, tensor
+from compiler.errors import InvalidInput, InvalidModel, OpatlasError, ValueNeeded
+from compiler.ir import UNKNOWN, Graph, TensorType, Type, Value, element_of, tensor
 from compiler.ir.verifier import verify
 from compiler.lowering.lower import LoweringOptions, lower
 from compiler.passes.manager import Instruments
@@ -101,6 +101,10 @@ class _Clock:
         except OpatlasError as error:
             error.stage = error.stage or name
             raise
+        except RecursionError as error:
+            refusal = InvalidModel("the model is nested more deeply than it can be followed")
+            refusal.stage = name
+            raise refusal from error
         finally:
             self.ms[name] = self.ms.get(name, 0.0) + (perf_counter() - start) * 1e3
 
@@ -159,6 +163,20 @@ class CompiledModel:
         return tuple(value.name for value in self.graph.inputs)
 
     @property
+    def symbols(self) -> tuple[str, ...]:
+        """Symbolic dims of the inputs, whose sizes a caller may bind."""
+        types = (value.type for value in self.graph.inputs)
+        dims = (dim for type_ in types if isinstance(type_, TensorType) for dim in type_.dims or ())
+        return tuple(dict.fromkeys(dim for dim in dims if isinstance(dim, str) and dim != UNKNOWN))
+
+    def require_symbols(self, bind: Mapping[str, int]) -> None:
+        """Check that sizes are given for symbols that there are. Raises InvalidInput."""
+        for name in bind:
+            if name not in self.symbols:
+                msg = f"'{name}' is no symbolic dim of an input; expected one of {list(self.symbols)}"
+                raise InvalidInput(msg)
+
+    @property
     def output_names(self) -> tuple[str, ...]:
         """Names of the outputs, in order."""
         return self.graph.output_names
@@ -195,6 +213,7 @@ class CompiledModel:
         """
         clock = _Clock(dict(self._import_ms))
         with clock.stage("verify"):
+            self.require_symbols(bind or {})
             types = [_with_dims(value, bind or {}) for value in self.graph.inputs]
         machine, after = self._machine(types, {}, clock)
         options = replace(machine.options, trips=trips or {}, branches=branches or {})

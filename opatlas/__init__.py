@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app(args=None if arguments is None else list(arguments), obj=session, prog_name="opatlas")
     except _refusals() as error:
-        _complain(session, str(error), error)
+        _complain(session, _told(error), error)
         sys.exit(BAD_INPUT)
     except MemoryError as error:
         _complain(session, f"this needs more memory than there is here: {error}", error)
@@ -73,6 +73,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:  # noqa: BLE001 - the last resort: a fault of ours is a line as well
         _complain(session, f"internal fault, {type(error).__name__}: {error} (--debug shows where)", error)
         sys.exit(OWN_FAULT)
+
+
+def _told(error: Exception) -> str:
+    """Return what an error says, without the numbers of the operating system."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def _complain(session: Session, message: str, error: Exception) -> None:

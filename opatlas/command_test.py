@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -350,6 +351,10 @@ def test_a_broken_file_is_one_line_and_nothing_is_written(run, tmp_path, content
     assert not (tmp_path / "out.txt").exists()
 
 
+        (["--bind", "batch=\u0663"], "expected NAME=NUMBER"),
+        (["--bind", "rows=2"], "'rows' is no symbolic dim"),
+        (["--bind", "rows=2", "--timing-only"], "'rows' is no symbolic dim"),
+        (["--seed", "-1"], "seed -1 is negative"),
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
@@ -370,6 +375,75 @@ def test_wrong_values_of_options_are_one_line(run, model, arguments, part):
 def test_sizes_beyond_what_is_drawn_are_refused(run, tmp_path, size):
     path = tmp_path / "wide.onnx"
     text = f'<ir_version: 10, opset_import: ["": 21]> g (float[{size}, 4] x) => (float[N, M] y) {{ y = Relu(x) }}'
+def _npz_of_objects(path):
+    np.savez(path, x=np.array([{}], dtype=object))
+
+
+def _npz_cut_short(path):
+    np.savez(path, x=np.zeros((2, 8), np.float32))
+    path.write_bytes(path.read_bytes()[:-30])
+
+
+def _npz_with_a_flipped_byte(path):
+    np.savez(path, x=np.zeros((2, 8), np.float32))
+    data = bytearray(path.read_bytes())
+    data[200] ^= 0xFF
+    path.write_bytes(data)
+
+
+def _npz_that_is_empty(path):
+    path.touch()
+
+
+def _npz_that_is_a_single_array(path):
+    with path.open("wb") as stream:
+        np.save(stream, np.zeros((2, 8), np.float32))
+
+
+def _npz_of_text(path):
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("x.npy", "no array")
+
+
+def _npz_that_claims_a_huge_array(path):
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999,), }".ljust(117) + b"\n"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("x.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        _npz_of_objects,
+        _npz_cut_short,
+        _npz_with_a_flipped_byte,
+        _npz_that_is_empty,
+        _npz_that_is_a_single_array,
+        _npz_of_text,
+        _npz_that_claims_a_huge_array,
+        Path.mkdir,
+    ],
+    ids=lambda damage: damage.__name__,
+)
+def test_an_npz_file_that_cannot_be_read_is_one_line(run, model, tmp_path, damage):
+    path = tmp_path / "in.npz"
+    damage(path)
+    status, _, err = run("simulate", model, "--inputs", path)
+    assert status == 2
+    assert f"{path}: no readable npz file" in err
+    assert err.count("\n") == 1
+
+
+def test_inputs_of_the_other_byte_order_are_taken(run, model, tmp_path):
+    x = np.arange(16, dtype=np.float32).reshape(2, 8) / 8
+    for order in "<>":
+        np.savez(tmp_path / f"{order}.npz", x=x.astype(f"{order}f4"))
+        assert (
+            run("simulate", model, "--inputs", tmp_path / f"{order}.npz", "--outputs", tmp_path / f"{order}y")[0] == 0
+        )
+    assert (tmp_path / "<y").read_bytes() == (tmp_path / ">y").read_bytes()
+
+
     onnx.save(onnx.parser.parse_model(text), path)
     status, _, err = run("simulate", path)
     assert status == 2

@@ -43,7 +43,7 @@ def bindings(pairs: Sequence[str] | None) -> dict[str, int]:
     for pair in pairs or ():
         name, equals, number = pair.rpartition("=")
         number = {"true": "1", "false": "0"}.get(number.lower(), number)
-        if not (name and equals and number.isdecimal()):
+        if not (name and equals and number.isascii() and number.isdigit()):
             raise BadOption(f"found {pair!r}, expected NAME=NUMBER")
         found[name] = int(number)
     return found
@@ -91,20 +91,33 @@ class Draw:
 
 def read_inputs(compiled: CompiledModel, draw: Draw) -> dict[str, Any]:
     """Return inputs by name. Raises `InvalidInput`."""
+    compiled.require_symbols(draw.sizes)
     return seeded_inputs(compiled, draw.sizes, draw.seed) if draw.path is None else load_arrays(draw.path)
 
 
 def load_arrays(path: Path) -> dict[str, Any]:
-    """Read an npz file. Raises `InvalidInput` for a file that is none, or that holds objects."""
+    """Read an npz file, to arrays in this machine's byte order.
+
+    Raises `InvalidInput` for a file that is none, is damaged, or holds objects.
+    """
+    import zlib
+
     import numpy as np
 
     from compiler.errors import InvalidInput
 
     try:
+        # numpy.load takes other kinds of file as well.
+        zipfile.ZipFile(path).close()
         with np.load(path, allow_pickle=False) as found:
-            return {name: found[name] for name in found.files}
-    except (OSError, ValueError, AttributeError) as error:
-        raise InvalidInput(f"{path}: no readable npz file of plain arrays ({error})") from error
+            arrays = {name: found[name] for name in found.files}
+    except (OSError, EOFError, ValueError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise InvalidInput(f"{path}: no readable npz file of plain arrays ({reason})") from error
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):
+            raise InvalidInput(f"{path}: no readable npz file of plain arrays ('{name}' is no array)")
+    return {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in arrays.items()}
 
 
 def seeded_inputs(compiled: CompiledModel, bind: Mapping[str, int], seed: int) -> dict[str, Any]:
@@ -114,6 +127,8 @@ def seeded_inputs(compiled: CompiledModel, bind: Mapping[str, int], seed: int) -
     from compiler.errors import InvalidInput
     from compiler.ir import TensorType
 
+    if seed < 0:
+        raise InvalidInput(f"seed {seed} is negative; expected at least 0")
     random = np.random.default_rng(seed)
     drawn: dict[str, Any] = {}
     for name, value in zip(compiled.input_names, compiled.graph.inputs, strict=True):
@@ -122,7 +137,7 @@ def seeded_inputs(compiled: CompiledModel, bind: Mapping[str, int], seed: int) -
                 f"input '{name}' is {value.type}: values of that kind are not drawn, give --inputs F.npz"
             )
         shape = [bind.get(dim, 1) if isinstance(dim, str) else dim for dim in value.type.dims]
-        if math.prod(shape) > _MOST_DRAWN:
+        if max(math.prod(shape), *shape, 0) > _MOST_DRAWN:
             raise InvalidInput(
                 f"input '{name}' has {math.prod(shape)} elements in {shape}; at most {_MOST_DRAWN} are drawn"
             )

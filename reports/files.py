@@ -1,7 +1,8 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all; devices and pipes are written to as they are."""
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -26,6 +27,12 @@ def atomic_bytes(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _renamed(path: Path) -> Iterator[Path]:
+    if path.exists() and not path.is_file():
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        # A device or a pipe is written to; nothing may take its place.
+        yield path
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, text = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     os.close(handle)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from compiler.errors import LoweringError
 from compiler.ir import Builder, Graph, Value, type_of
 from compiler.lowering.lower import LoweringOptions, lower
 from compiler.ops.contraction import Conv, MatMul
@@ -193,6 +194,11 @@ CASES: dict[str, tuple[list[Array], Callable[..., Any], Callable[..., Any]]] = {
         lambda b, x, i, u: b(ScatterNd, x, i, u),
         _scattered,
     ),
+    "scatter_nd_onto_few_places": (
+        [_floats(16), _ints(0, 16, 3, 1000, 1), _floats(3, 1000)],
+        lambda b, x, i, u: b(ScatterNd, x, i, u),
+        lambda x, i, u: _scattered(x, i.reshape(-1, 1), u.reshape(-1)),
+    ),
     "gather_float64_twice": (
         [_floats(30, 5, dtype=np.float64), _ints(0, 30, 6), _ints(0, 30, 4)],
         lambda b, x, i, j: (b(Gather, x, i, axis=0), b(Gather, x, j, axis=0)),
@@ -252,6 +258,13 @@ def test_lowered_graph_gives_numpys_result(case: str, size: str, joined: bool) -
         assert got.dtype == want.dtype
         assert got.shape == want.shape
         np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
+
+
+def test_what_the_dram_has_no_room_for_is_refused() -> None:
+    graph = _build([_floats(64, 8)], lambda b, x: b(Tile, x, _c(b, 1, 2)))
+    dram = TARGETS["roomy"].dram.model_copy(update={"bytes": 4096})
+    with pytest.raises(LoweringError, match=r"the DRAM of 4096 bytes has no room for .* \(4096 bytes\) beside 2048"):
+        lower(graph, TARGETS["roomy"].model_copy(update={"dram": dram}))
 
 
 def test_scatter_of_a_type_that_the_vector_unit_lacks_stays_on_the_host() -> None:

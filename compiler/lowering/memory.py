@@ -27,7 +27,7 @@ class Space:
     """First-fit addresses in a memory of ``capacity`` bytes (None: no limit). ``peak`` is the highest end so far."""
 
     def __init__(self, capacity: int | None) -> None:
-        self._capacity = capacity
+        self.capacity = capacity
         self._taken: list[tuple[int, int]] = []
         self.peak = 0
 
@@ -39,7 +39,7 @@ class Space:
             if low - start >= size:
                 break
             start = max(start, high)
-        if self._capacity is not None and start + size > self._capacity:
+        if self.capacity is not None and start + size > self.capacity:
             return None
         insort(self._taken, (start, start + size))
         self.peak = max(self.peak, start + size)

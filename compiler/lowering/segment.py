@@ -8,6 +8,7 @@ from compiler.errors import LoweringError
 from compiler.ir import Constant, Op, Value
 from compiler.lowering.fusion import fuse
 from compiler.lowering.kernel import KernelEmitter
+from compiler.lowering.memory import Space
 from compiler.lowering.placement import on_matrix
 from compiler.lowering.sram import Resident, Scratchpad
 from compiler.lowering.stream import Stream
@@ -39,7 +40,7 @@ class Segment:
         *,
         joined: bool,
     ) -> None:
-        self.stream = Stream()
+        self.stream = Stream(Space(machine.target.dram.bytes))
         self._machine = machine
         self._roots = roots
         self._kept = tuple(dict.fromkeys(kept))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from compiler.errors import LoweringError
 from compiler.ir import Constant, Op, Value
 from compiler.ir.location import Location
 from compiler.lowering.memory import Hazards, Space, touched
@@ -53,9 +54,9 @@ class _KernelNotes:
 class Stream:
     """Collects instructions in program order. Every instruction gets a number, its kernel and its waits."""
 
+    dram: Space
     steps: list[Instruction] = field(default_factory=list)
     buffers: dict[Value, Buffer] = field(default_factory=dict)
-    dram: Space = field(default_factory=lambda: Space(None))
     _hazards: Hazards = field(default_factory=Hazards)
     _kernels: list[_KernelNotes] = field(default_factory=list)
 
@@ -80,11 +81,14 @@ class Stream:
         return tuple(found)
 
     def buffer(self, value: Value, role: Role, constant: Constant | None = None) -> Buffer:
-        """The DRAM buffer of a value, made when first asked for."""
+        """The DRAM buffer of a value, made when first asked for. Raises LoweringError where there is no room for it."""
         found = self.buffers.get(value)
         if found is None:
             address = self.dram.allocate(value.tensor.nbytes)
-            assert address is not None
+            if address is None:
+                what = f"{value.type} ({value.tensor.nbytes} bytes) beside {self.dram.peak} bytes"
+                msg = f"the DRAM of {self.dram.capacity} bytes has no room for {what}"
+                raise LoweringError(msg)
             self._hazards.add_buffer(address)
             name = f"{role.value}{len(self.buffers)}"
             found = Buffer(name, address, value.tensor, role, constant)

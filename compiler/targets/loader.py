@@ -82,9 +82,31 @@ def parse_target(text: str, origin: str) -> Target:
     return _validate(_mapping(text, origin), origin)
 
 
+class _KeyTwice(yaml.YAMLError):
+    """A mapping with two entries of one key."""
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML's plain types, and no key given twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value]
+        for key, _ in node.value:
+            if isinstance(key.value, str) and keys.count(key.value) > 1:
+                msg = f"key '{key.value}' is given twice, again in line {key.start_mark.line + 1}"
+                raise _KeyTwice(msg)
+        return super().construct_mapping(node, deep)
+
+
 def _mapping(text: str, origin: str) -> dict[str, Any]:
     try:
-        description = yaml.safe_load(text)
+        description = yaml.load(text, _Loader)  # noqa: S506 - a safe loader
+    except RecursionError as error:
+        msg = f"target '{origin}' is nested more deeply than a target is"
+        raise InvalidTarget(msg) from error
+    except _KeyTwice as error:
+        msg = f"target '{origin}': {error}"
+        raise InvalidTarget(msg) from error
     except yaml.YAMLError as error:
         msg = f"target '{origin}' is no YAML: {' '.join(str(error).split())}"
         raise InvalidTarget(msg) from error

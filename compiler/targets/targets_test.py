@@ -58,6 +58,7 @@ def test_a_transfer_costs_latency_and_the_bytes_over_the_bandwidth_rounded_up():
         ("bytes_per_cycle: 16", "bytes_per_cycle: .nan", "key 'dram.bytes_per_cycle' is nan; expected"),
         ("  host: ass", "  hoss: ass", "sources lack 'host.latency_cycles'"),
         ("  internal: [float32]\n", "", "the vector unit lacks float32"),
+        ("dataflow: os", "dataflow: os\n  dataflow: ws", "key 'dataflow' is given twice"),
         ("dataflow: os", "dataflow: os\n  hide_preload: true", "hide_preload is true; expected false"),
     ],
 )
@@ -70,7 +71,7 @@ def test_a_wrong_description_is_refused_in_one_line(old, new, said):
     assert "\n" not in refusal.value.message
 
 
-@pytest.mark.parametrize("text", ["", "- 1\n", "a: [1", "\t"])
+@pytest.mark.parametrize("text", ["", "- 1\n", "a: [1", "\t", "[" * 3000], ids=lambda text: text[:9])
 def test_text_that_is_no_mapping_is_refused(text):
     with pytest.raises(InvalidTarget, match=r"mine\.yaml"):
         parse_target(text, "mine.yaml")

@@ -56,6 +56,23 @@ def test_attribute_that_the_call_leaves_out_takes_the_operators_default():
     np.testing.assert_allclose(run(model, X)[0], [1, -0.02])
 
 
+def _calling(name, called, times):
+    names = ["a", *(f"t{index}" for index in range(times - 1)), "b"]
+    steps = [helper.make_node(called, [names[i]], [names[i + 1]], domain=DOMAIN) for i in range(times)]
+    return function(steps, name=name, opsets=[*OPSETS, helper.make_opsetid(DOMAIN, 1)])
+
+
+@pytest.mark.parametrize(("depth", "times"), [(500, 1), (25, 2)], ids=["deep", "doubling"])
+def test_functions_that_would_grow_without_bounds_are_refused(monkeypatch, depth, times):
+    monkeypatch.setattr("compiler.frontends.onnx.importer._MOST_INLINED", 1000)
+    functions = [function([helper.make_node("Neg", ["a"], ["b"])], name="F0")]
+    functions += [_calling(f"F{level}", f"F{level - 1}", times) for level in range(1, depth)]
+    with pytest.raises(
+        InvalidModel, match="functions deep, after .* nodes of functions; expected at most 100 and 1000"
+    ):
+        import_model(caller(functions, name=f"F{depth - 1}"))
+
+
 def test_attribute_that_the_function_does_not_declare_is_refused():
     with pytest.raises(InvalidModel, match="attribute 'slope', which the function does not declare"):
         import_model(caller([function([helper.make_node("Neg", ["a"], ["b"])])], slope=1.0))

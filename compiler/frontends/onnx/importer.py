@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from onnx.defs import OpSchema
 
     from compiler.ir import Array
+
+_DEEPEST_CALL: Final = 100
+_MOST_INLINED: Final = 500_000
+"""Functions that call functions: 25 that call the next one twice would make 33 million nodes."""
 
 
 def import_model(
@@ -77,7 +81,7 @@ class _Frame:
 
 
 class _Importer:
-    __slots__ = ("_folder", "_functions", "_known", "_source", "_types")
+    __slots__ = ("_folder", "_functions", "_inlined", "_known", "_source", "_types")
 
     def __init__(self, source: Source, known: Mapping[str, Array], types: Mapping[str, Type]) -> None:
         self._source = source
@@ -85,6 +89,7 @@ class _Importer:
         self._types = types
         self._folder = Folder(concrete=bool(types))
         self._functions = LocalFunctions(source.model.functions)
+        self._inlined = 0
 
     def signature(self) -> Graph:
         """The main graph's inputs and output names, without its operations."""
@@ -303,6 +308,12 @@ class _Importer:
         what = f"function '{function.name}' (node '{node_label(node)}')"
         if key in frame.stack:
             raise InvalidModel(f"{what} calls itself")
+        self._inlined += len(function.node)
+        if len(frame.stack) >= _DEEPEST_CALL or self._inlined > _MOST_INLINED:
+            raise InvalidModel(
+                f"{what} is called {len(frame.stack)} functions deep, after {self._inlined} nodes of functions; "
+                f"expected at most {_DEEPEST_CALL} and {_MOST_INLINED}"
+            )
         if len(inputs) > len(function.input):
             raise InvalidModel(f"{what} is given {len(inputs)} inputs; expected at most {len(function.input)}")
         bindings = {proto.name: proto for proto in function.attribute_proto}
