@@ -178,7 +178,8 @@ class Tiler:
             for loop in self._cuttable:
                 trial = list(sizes)
                 trial[loop] = min(sizes[loop] * 2, self._extents[loop])
-                if trial[loop] > sizes[loop] and self._fits(trial) and self._cost(trial) < cost:
+                fits = trial[loop] > sizes[loop] and self._keeps_order(trial) and self._fits(trial)
+                if fits and self._cost(trial) < cost:
                     sizes[:], cost, grown = trial, self._cost(trial), True
 
     def _fits(self, sizes: Sequence[int]) -> bool:
@@ -207,11 +208,24 @@ class Tiler:
                 if trial[loop] == 1:
                     break
                 trial[loop] = self._halved(loop, trial[loop])
+                if not self._keeps_order(trial):
+                    continue
                 freed = footprint - self._footprint(trial)
                 rate = (self._cost(trial) - cost) / freed if freed > 0 else inf
                 if best is None or rate < best[0]:
                     best = (rate, loop, trial[loop])
         return None if best is None else best[1:]
+
+    def _keeps_order(self, sizes: Sequence[int]) -> bool:
+        """Whether tile after tile meets the points in row-major order, which decides among writes to one place.
+
+        Only where data says what is written: then a loop may be cut once those around it go by single indices.
+        """
+        if not self._scatters:
+            return True
+        whole = [sizes[loop] == self._extents[loop] for loop in self._cuttable]
+        first = next((place for place, loop in enumerate(self._cuttable) if sizes[loop] > 1), len(whole))
+        return all(whole[first + 1 :])
 
     def _halved(self, loop: int, size: int) -> int:
         half = ceil(size / 2)
