@@ -67,19 +67,25 @@ def _literal(read: Read) -> Literal | None:
     return Literal(item if isinstance(item, (bool, int, float)) else float(item), element)
 
 
-def fuse(nests: Sequence[Nest], kept: Iterable[Value], is_contraction: Callable[[Nest], bool]) -> list[Nest]:
+def fuse(
+    nests: Sequence[Nest], kept: Iterable[Value], is_contraction: Callable[[Nest], bool], most_inputs: int
+) -> list[Nest]:
     """Join nests into kernels. ``kept`` are values needed outside the sequence; they are always written.
 
-    ``is_contraction`` tells the nests that the matrix array takes; only movement is inlined into those.
+    ``is_contraction`` tells the nests that the matrix array takes; only movement is inlined into those. ``most_inputs``
+    is how many operands a vector instruction of the target reads.
     """
-    return _Fusion(nests, frozenset(kept), is_contraction).run()
+    return _Fusion(nests, frozenset(kept), is_contraction, most_inputs).run()
 
 
 class _Fusion:
-    def __init__(self, nests: Sequence[Nest], kept: frozenset[Value], is_contraction: Callable[[Nest], bool]) -> None:
+    def __init__(
+        self, nests: Sequence[Nest], kept: frozenset[Value], is_contraction: Callable[[Nest], bool], most_inputs: int
+    ) -> None:
         self._nests: dict[int, Nest] = dict(enumerate(nests))
         self._kept = kept
         self._is_contraction = is_contraction
+        self._most_inputs = most_inputs
         self._readers: dict[Value, set[int]] = {}
         self._producers: dict[Value, int] = {}
         for number, nest in self._nests.items():
@@ -116,7 +122,7 @@ class _Fusion:
             if not self._may_inline(producer, consumer):
                 continue
             joined = inline(producer, consumer)
-            if joined is None or not _is_small(joined):
+            if joined is None or not self._is_small(joined):
                 continue
             self._replace(producer_number, producer, number, consumer, joined)
             return True
@@ -157,10 +163,16 @@ class _Fusion:
             if not _finishes(anchor, consumer):
                 return
             joined = append_finish(anchor, consumer)
-            if joined is None or not _is_small(joined):
+            if joined is None or not self._is_small(joined):
                 return
             self._replace(number, anchor, reader, consumer, joined)
             number = reader
+
+    def _is_small(self, nest: Nest) -> bool:
+        size = expression_size(nest.body) + (expression_size(nest.finish) if nest.finish is not None else 0)
+        # A finish reads the accumulators beside its own operands.
+        inputs = max(len(nest.reads), 1 + len(nest.finish_reads))
+        return len(nest.all_reads) <= _MOST_READS and inputs <= self._most_inputs and size <= _MOST_NODES
 
 
 def _values(nest: Nest) -> set[Value]:
@@ -172,11 +184,6 @@ def _values(nest: Nest) -> set[Value]:
         found.add(read.value)
         pending.extend(dim.read for dim in read.dims if not isinstance(dim, Index))
     return found
-
-
-def _is_small(nest: Nest) -> bool:
-    size = expression_size(nest.body) + (expression_size(nest.finish) if nest.finish is not None else 0)
-    return len(nest.all_reads) <= _MOST_READS and size <= _MOST_NODES
 
 
 def _in_lookup(consumer: Nest, value: Value) -> bool:

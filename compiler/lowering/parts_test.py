@@ -48,7 +48,7 @@ def _nests(shapes: list[tuple[int, ...]], body: Callable[..., Value], element: E
             work = op.definition.work(op.call(), tuple(value.type for value in op.results))
             assert work is not None
             found += [prepared(nest, MACHINE) for nest in nests_of(op, work)]
-    return fuse(found, [result], lambda nest: on_matrix(nest, MACHINE) is not None)
+    return fuse(found, [result], lambda nest: on_matrix(nest, MACHINE) is not None, MACHINE.target.limits.inputs)
 
 
 def _names(nests: list[Nest]) -> list[str]:

@@ -10,7 +10,7 @@ from compiler.lowering.contraction import contraction_of, factor_elements, with_
 from compiler.lowering.fusion import with_immediates
 from compiler.lowering.machine import Machine, elements_of
 from compiler.lowering.nests import Nest, nests_of, rewrite_expression
-from compiler.lowering.tiling import Tiler, scatters
+from compiler.lowering.tiling import Tiler, scatters, tabled_reads
 from compiler.ops.registry import Operator
 from compiler.ops.work import Index, Literal
 
@@ -151,10 +151,24 @@ def _nest_reason(nest: Nest, machine: Machine) -> str | None:
     for element in sorted(elements, key=str):
         if not machine.may_compute(element):
             return f"{element.dtype.name} is not a type of {machine.target.name}"
+    reason = _limit_reason(nest, contraction, machine)
+    if reason is not None:
+        return reason
     if nest.continues and nest.combiner is not None and all(isinstance(dim, Index) for dim in nest.write):
         return "it combines onto elements written before, at places known ahead"
     if nest.points and not Tiler(nest, contraction, machine, machine.sram_bytes).is_possible():
         return f"its smallest tile does not fit the {machine.sram_bytes} bytes of SRAM"
+    return None
+
+
+def _limit_reason(nest: Nest, contraction: Contraction | None, machine: Machine) -> str | None:
+    """What of a nest no instruction of the target holds. A tensor is loaded with a loop for each of its dims."""
+    limits = machine.target.limits
+    loops = max(len(nest.iterators), *(read.value.tensor.rank for read in tabled_reads(nest)), 0)
+    if loops > limits.loops:
+        return f"it takes {loops} loops; an instruction of {machine.target.name} has {limits.loops}"
+    if contraction is None and len(nest.reads) > limits.inputs:
+        return f"it reads {len(nest.reads)} operands; an instruction of {machine.target.name} takes {limits.inputs}"
     return None
 
 
