@@ -351,16 +351,16 @@ def test_a_broken_file_is_one_line_and_nothing_is_written(run, tmp_path, content
     assert not (tmp_path / "out.txt").exists()
 
 
-        (["--bind", "batch=\u0663"], "expected NAME=NUMBER"),
-        (["--bind", "rows=2"], "'rows' is no symbolic dim"),
-        (["--bind", "rows=2", "--timing-only"], "'rows' is no symbolic dim"),
-        (["--seed", "-1"], "seed -1 is negative"),
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
         (["--target", "quantum"], "quantum"),
         (["--bind", "batch"], "'batch'"),
         (["--bind", "batch=many"], "'batch=many'"),
+        (["--bind", "batch=\u0663"], "expected NAME=NUMBER"),
+        (["--bind", "rows=2"], "'rows' is no symbolic dim"),
+        (["--bind", "rows=2", "--timing-only"], "'rows' is no symbolic dim"),
+        (["--seed", "-1"], "seed -1 is negative"),
         (["--inputs", "missing.npz"], "missing.npz"),
     ],
 )
@@ -375,6 +375,12 @@ def test_wrong_values_of_options_are_one_line(run, model, arguments, part):
 def test_sizes_beyond_what_is_drawn_are_refused(run, tmp_path, size):
     path = tmp_path / "wide.onnx"
     text = f'<ir_version: 10, opset_import: ["": 21]> g (float[{size}, 4] x) => (float[N, M] y) {{ y = Relu(x) }}'
+    onnx.save(onnx.parser.parse_model(text), path)
+    status, _, err = run("simulate", path)
+    assert status == 2
+    assert f"input 'x' has {4 * size} elements" in err
+
+
 def _npz_of_objects(path):
     np.savez(path, x=np.array([{}], dtype=object))
 
@@ -442,12 +448,6 @@ def test_inputs_of_the_other_byte_order_are_taken(run, model, tmp_path):
             run("simulate", model, "--inputs", tmp_path / f"{order}.npz", "--outputs", tmp_path / f"{order}y")[0] == 0
         )
     assert (tmp_path / "<y").read_bytes() == (tmp_path / ">y").read_bytes()
-
-
-    onnx.save(onnx.parser.parse_model(text), path)
-    status, _, err = run("simulate", path)
-    assert status == 2
-    assert f"input 'x' has {4 * size} elements" in err
 
 
 def test_memory_that_is_not_there_is_status_2(run, model, monkeypatch):
