@@ -527,6 +527,15 @@ def test_a_program_with_a_typing_error_is_one_line_with_its_place(run, model, tm
     assert "vektor" in err
 
 
+def test_a_program_without_a_needed_wait_is_refused(run, model, tmp_path):
+    path = tmp_path / "mlp.program"
+    run("compile", model, "-o", path)
+    path.write_text(re.sub(r", waits=\[[^]]*\]", "", path.read_text()))
+    status, out, err = run("simulate", path, "--timing-only")
+    assert (status, out) == (2, "")
+    assert "expected a wait that orders them" in err
+
+
 def test_a_program_needs_inputs_to_compute(run, model, tmp_path):
     run("compile", model, "-o", tmp_path / "mlp.program")
     status, _, err = run("simulate", tmp_path / "mlp.program")

@@ -288,18 +288,23 @@ def simulate_program(
 ) -> tuple[str, Sequence[str], SimulationResult]:
     """Simulate a program: its text with its constants in a file beside it, or a zip that has both.
 
-    Returns the target's name, the names of the outputs and the result.
+    Returns the target's name, the names of the outputs and the result. Raises InvalidProgram where the file's
+    addresses, types or waits do not hold: anybody may have written it.
     """
     from compiler.api import HostOperator, SimulationResult
     from compiler.errors import InvalidInput
     from compiler.program.executable_parser import load_executable, parse_executable
+    from compiler.program.verifier import verify_executable
     from compiler.simulator import simulate
+    from compiler.targets import load_target
 
     if zipfile.is_zipfile(path):
         executable = load_executable(path)
     else:
         constants = load_arrays(_beside(path)) if _beside(path).exists() else {}
         executable = parse_executable(path.read_text("utf-8"), constants)
+    target = load_target(executable.target)
+    verify_executable(executable, target)
     given: list[Any] | None = None
     if not timing_only:
         feeds = {} if inputs is None else load_arrays(inputs)
@@ -307,7 +312,7 @@ def simulate_program(
         if missing:
             raise InvalidInput(f"{path}: inputs {missing} are missing: give --inputs F.npz, or --timing-only")
         given = [feeds[name] for name in executable.input_names]
-    report = simulate(executable, given)
+    report = simulate(executable, given, target)
     hosts = tuple(HostOperator(entry.operator, entry.reason, entry.location) for entry in report.host)
     result = SimulationResult(
         outputs=report.outputs,
