@@ -275,3 +275,28 @@ def test_scatter_of_a_type_that_the_vector_unit_lacks_stays_on_the_host() -> Non
     assert isinstance(step, Host)
     assert step.reason == "float64 is not a type of reference-npu"
     np.testing.assert_array_equal(Machine(executable).execute(inputs)[0], _scattered(*inputs))
+
+
+def _narrow_instructions() -> Target:
+    target = TARGETS["roomy"]
+    return target.model_copy(update={"limits": target.limits.model_copy(update={"loops": 4, "inputs": 2})})
+
+
+def test_kernels_hold_what_an_instruction_of_the_target_takes() -> None:
+    target = _narrow_instructions()
+    inputs = [_floats(8, 8) for _ in range(5)]
+    graph = _build(inputs, lambda b, x, *rest: b(Add, b(Mul, b(Add, b(MatMul, x, rest[0]), rest[1]), rest[2]), rest[3]))
+    executable = lower(graph, target)
+    (step,) = executable.block.steps
+    assert isinstance(step, Run)
+    verify_program(step.program, target)
+    x, *rest = inputs
+    found = Machine(executable, target).execute(inputs)[0]
+    np.testing.assert_allclose(found, (x @ rest[0] + rest[1]) * rest[2] + rest[3], rtol=2e-5, atol=2e-5)
+
+
+def test_more_loops_than_an_instruction_has_go_to_the_host() -> None:
+    graph = _build([_floats(*[2] * 6)], lambda b, x: b(Transpose, x, permutation=(1, 0, 3, 2, 5, 4)))
+    (step,) = lower(graph, _narrow_instructions()).block.steps
+    assert isinstance(step, Host)
+    assert step.reason == "it takes 6 loops; an instruction of reference-npu has 4"

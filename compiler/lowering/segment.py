@@ -46,7 +46,10 @@ class Segment:
         self._kept = tuple(dict.fromkeys(kept))
         outside = {value for value, root in roots.items() if root in self._kept or value is not root}
         shared = {*self._kept, *outside, *(root for value, root in roots.items() if value is not root)}
-        self._nests = fuse(nests, shared, lambda nest: on_matrix(nest, machine) is not None) if joined else list(nests)
+        self._nests = list(nests)
+        if joined:
+            most_inputs = machine.target.limits.inputs
+            self._nests = fuse(nests, shared, lambda nest: on_matrix(nest, machine) is not None, most_inputs)
         self._current = -1
         self._readers: dict[Value, list[int]] = {}
         for number, nest in enumerate(self._nests):
