@@ -42,10 +42,11 @@ def exported_operators() -> tuple[str, ...]:
 class Model:
     """What all graphs of a model share: names, weights, the operator set."""
 
-    __slots__ = ("_weights", "initializers", "names", "nodes", "opset")
+    __slots__ = ("_weights", "domains", "initializers", "names", "nodes", "opset")
 
     def __init__(self, opset: int) -> None:
         self.opset = opset
+        self.domains: set[str] = set()
         self.names = Names()
         self.nodes = Names()
         self.initializers: list[onnx.TensorProto] = []
@@ -106,13 +107,17 @@ class Emit:
         return self._known[value]
 
     def node(self, operator: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> None:  # noqa: ANN401
-        """Write a node; empty names at the end of the inputs are left out, attributes of None too."""
+        """Write a node; empty names at the end of the inputs are left out, attributes of None too.
+
+        ``domain`` is the operator's, by default ai.onnx.
+        """
         given = list(inputs)
         while given and not given[-1]:
             given.pop()
         first = self.location.nodes[0] if self.location.nodes else None
         name = self.model.nodes.take((first.name if first else "") or operator)
         set_ones = {key: value for key, value in attributes.items() if value is not None}
+        self.model.domains.add(set_ones.get("domain", ""))
         proto = onnx.helper.make_node(operator, given, list(outputs), name=name, **set_ones)
         if first is not None:
             proto.doc_string = str(self.location)

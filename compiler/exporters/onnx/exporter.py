@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _OLDEST = 21
+_NEWEST = {"ai.onnx.ml": 5}
+"""Versions of further domains that emitters write."""
 
 
 def export_model(graph: Graph, opset: int | None = None) -> onnx.ModelProto:
@@ -32,10 +34,17 @@ def export_model(graph: Graph, opset: int | None = None) -> onnx.ModelProto:
     emit = Emit(model)
     proto = graph_proto(graph, emit, graph.name or "main")
     proto.initializer.extend(model.initializers)
-    exported = onnx.helper.make_model(proto, opset_imports=[onnx.helper.make_opsetid("", version)])
+    exported = onnx.helper.make_model(proto, opset_imports=_imports(model))
     exported.ir_version = onnx.helper.find_min_ir_version_for(exported.opset_import)
     exported.producer_name = "opatlas"
     return exported
+
+
+def _imports(model: Model) -> list[onnx.OperatorSetIdProto]:
+    """Ai.onnx at its version, and the other domains that nodes are of at their newest."""
+    others = sorted(model.domains - {""})
+    newest = [onnx.helper.make_opsetid(domain, _NEWEST[domain]) for domain in others]
+    return [onnx.helper.make_opsetid("", model.opset), *newest]
 
 
 def graph_proto(graph: Graph, emit: Emit, name: str) -> onnx.GraphProto:

@@ -25,7 +25,7 @@ def array_feature_extractor(site: Site) -> Results:
     """Elements along the last dim; a vector counts as one row."""
     x, indices = site.input(0), reshape(site, site.input(1), (-1,))
     if site.rank(x) == 0:
-        site.invalid("its input is a scalar; expected at least one dim")
+        site.bad_shape("its input is a scalar; expected at least one dim")
     taken = Emit(site.b)("gather", x, indices, axis=-1)
     return unsqueeze(site, taken, (0,)) if site.rank(x) == 1 else taken
 
@@ -53,7 +53,7 @@ def _per_feature(site: Site, name: str, x: Value, neutral: float) -> Value:
     values = site.attribute(name) or (neutral,)
     size = x.tensor.known_dims[-1] if x.tensor.dims else 1
     if len(values) != 1 and isinstance(size, int) and size != len(values):
-        site.invalid(f"attribute '{name}' has {len(values)} entries for {size} features; expected 1 or {size}")
+        site.bad_attribute(f"attribute '{name}' has {len(values)} entries for {size} features; expected 1 or {size}")
     array = np.array(values, x.tensor.element.dtype)
     return site.b.constant(array.reshape(()) if len(values) == 1 else array)
 
@@ -68,7 +68,7 @@ def normalizer(site: Site) -> Results:
     x = cast(site, site.input(0), F32)
     rank = site.rank(x)
     if rank not in {1, 2} or norm not in {"MAX", "L1", "L2"}:
-        site.invalid(f"norm '{norm}' of {x.type}; expected MAX, L1 or L2 of [N, C] or [C]")
+        site.bad_attribute(f"norm '{norm}' of {x.type}; expected MAX, L1 or L2 of [N, C] or [C]")
     axes = (rank - 1,)
     if norm == "MAX":
         divisor = emit("reduce_max", x, axes=axes, keep_dims=True)
@@ -88,7 +88,7 @@ def imputer(site: Site) -> Results:
     kind = "float" if element.is_float else "int64"
     values = site.attribute(f"imputed_value_{kind}s")
     if not values:
-        site.invalid(f"it lacks attribute 'imputed_value_{kind}s', which {element} needs")
+        site.bad_attribute(f"it lacks attribute 'imputed_value_{kind}s', which {element} needs")
     array = np.array(values, element.dtype)
     replacement = site.b.constant(array.reshape(()) if array.size == 1 else array)
     wanted = site.attribute(f"replaced_value_{kind}")
@@ -101,13 +101,13 @@ def feature_vectorizer(site: Site) -> Results:
     """All inputs side by side as float32 rows, each cut or filled with 0 to its number of columns."""
     dimensions = site.attribute("inputdimensions")
     if dimensions is not None and len(dimensions) != len(site.inputs):
-        site.invalid(f"attribute 'inputdimensions' has {len(dimensions)} entries for {len(site.inputs)} inputs")
+        site.bad_attribute(f"attribute 'inputdimensions' has {len(dimensions)} entries for {len(site.inputs)} inputs")
     parts = []
     for index, x in enumerate(site.given):
         rank = site.rank(x)
         part = cast(site, x, F32)
         if rank != 2:
-            part = reshape(site, part, (1, -1)) if rank == 1 else site.invalid(f"input {index} is {x.type}")
+            part = reshape(site, part, (1, -1)) if rank == 1 else site.bad_shape(f"input {index} is {x.type}")
         parts.append(part if dimensions is None else _columns(site, part, dimensions[index]))
     return concat(site, parts, 1)
 
@@ -127,10 +127,10 @@ def one_hot_encoder(site: Site) -> Results:
     x, emit = site.input(0), Emit(site.b)
     categories = labels_of(site, "cats_int64s", "cats_strings")
     if categories is None:
-        site.invalid("it has neither 'cats_int64s' nor 'cats_strings'; expected one of them")
+        site.bad_attribute("it has neither 'cats_int64s' nor 'cats_strings'; expected one of them")
     is_text = x.tensor.element is STRING
     if is_text != (categories.dtype == STRING.dtype):
-        site.invalid(f"its categories are {element_of(categories.dtype)}; expected those of {x.type}")
+        site.bad_attribute(f"its categories are {element_of(categories.dtype)}; expected those of {x.type}")
     if not site.attribute("zeros"):
         site.refuse("an error for elements of no category", attribute="zeros")
     values = x if is_text else cast(site, x, I64)
@@ -143,7 +143,7 @@ def category_mapper(site: Site) -> Results:
     """Integers to strings or back."""
     numbers, names = site.attribute("cats_int64s") or (), site.attribute("cats_strings") or ()
     if len(numbers) != len(names):
-        site.invalid(f"it has {len(numbers)} integers and {len(names)} strings; expected as many")
+        site.bad_attribute(f"it has {len(numbers)} integers and {len(names)} strings; expected as many")
     integers, strings = np.array(numbers, np.int64), texts(names, (len(names),))
     if site.tensor(0).element is STRING:
         return _looked_up(site, strings, integers, np.array([site.attribute("default_int64")]))
@@ -170,16 +170,16 @@ def label_encoder(site: Site) -> Results:
     _, keys = _table(site, "keys")
     kind, values = _table(site, "values")
     if keys.size != values.size:
-        site.invalid(f"it has {keys.size} keys and {values.size} values; expected as many")
+        site.bad_attribute(f"it has {keys.size} keys and {values.size} values; expected as many")
     if element_of(keys.dtype) is not site.tensor(0).element:
-        site.invalid(f"its keys are {element_of(keys.dtype)}; expected those of {site.tensor(0)}")
+        site.bad_attribute(f"its keys are {element_of(keys.dtype)}; expected those of {site.tensor(0)}")
     return _looked_up(site, keys, values, _default(site, kind, element_of(values.dtype)))
 
 
 def _table(site: Site, side: str) -> tuple[str, Array]:
     given = [kind for kind in (*_KINDS, "tensor") if site.attribute(f"{side}_{kind}") is not None]
     if len(given) != 1:
-        site.invalid(f"it has {len(given)} attributes '{side}_*'; expected one")
+        site.bad_attribute(f"it has {len(given)} attributes '{side}_*'; expected one")
     kind, found = given[0], site.attribute(f"{side}_{given[0]}")
     if kind == "tensor":
         return kind, found.array.reshape(-1)
@@ -192,7 +192,7 @@ def _default(site: Site, kind: str, element: ElementType) -> Array:
     tensor = site.attribute("default_tensor")
     if tensor is not None:
         if tensor.type.element is not element or tensor.type.size != 1:
-            site.invalid(f"'default_tensor' is {tensor.type}; expected one element of {element}")
+            site.bad_attribute(f"'default_tensor' is {tensor.type}; expected one element of {element}")
         return np.asarray(tensor.array).reshape(1)
     unset = {STRING: "_Unused"}.get(element, -0.0 if element.is_float else -1)
     default: Any = site.attribute(_DEFAULTS[kind]) if kind in _DEFAULTS else unset
@@ -209,7 +209,7 @@ def dict_vectorizer(site: Site) -> Results:
     """A map's values in the order of a vocabulary."""
     vocabulary = labels_of(site, "int64_vocabulary", "string_vocabulary")
     if vocabulary is None:
-        site.invalid("it has neither 'int64_vocabulary' nor 'string_vocabulary'; expected one of them")
+        site.bad_attribute("it has neither 'int64_vocabulary' nor 'string_vocabulary'; expected one of them")
     return site.b(MapVectorize, site.input(0), vocabulary=Constant.of(vocabulary))
 
 
@@ -219,7 +219,7 @@ def cast_map(site: Site) -> Results:
     kinds: dict[str, ElementType] = {"TO_FLOAT": F32, "TO_INT64": I64, "TO_STRING": STRING}
     to, form = str(site.attribute("cast_to")), str(site.attribute("map_form"))
     if to not in kinds or form not in {"DENSE", "SPARSE"}:
-        site.invalid(f"'cast_to' is '{to}' and 'map_form' '{form}'; expected {', '.join(kinds)}; DENSE or SPARSE")
+        site.bad_attribute(f"'cast_to' is '{to}' and 'map_form' '{form}'; expected {', '.join(kinds)}; DENSE or SPARSE")
     width = {} if form == "DENSE" else {"width": site.attribute("max_map")}
     return site.b(MapCast, site.input(0), to=kinds[to], **width)
 
@@ -229,5 +229,5 @@ def zip_map(site: Site) -> Results:
     """A map a row, from labels to scores."""
     labels = labels_of(site, "classlabels_int64s", "classlabels_strings")
     if labels is None:
-        site.invalid("it has neither 'classlabels_int64s' nor 'classlabels_strings'; expected one of them")
+        site.bad_attribute("it has neither 'classlabels_int64s' nor 'classlabels_strings'; expected one of them")
     return site.b(ZipMap, site.input(0), labels=Constant.of(labels))

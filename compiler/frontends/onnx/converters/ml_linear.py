@@ -35,7 +35,7 @@ def _linear(site: Site, x: Value, coefficients: Array, intercepts: Array) -> Val
     """X times the rows of coefficients [E, F], plus intercepts [E]."""
     size = x.tensor.known_dims[1]
     if isinstance(size, int) and size != coefficients.shape[1]:
-        site.invalid(f"it has coefficients for {coefficients.shape[1]} features; expected {size}, as its input has")
+        site.bad_attribute(f"it has coefficients for {coefficients.shape[1]} features; expected {size}, as its input has")
     emit = Emit(site.b)
     product = emit("matmul", x, emit.constant(np.ascontiguousarray(coefficients.T)))
     return emit("add", product, emit.constant(intercepts)) if intercepts.any() else product
@@ -44,7 +44,7 @@ def _linear(site: Site, x: Value, coefficients: Array, intercepts: Array) -> Val
 def _coefficients(site: Site, count: int, name: str = "coefficients") -> Array:
     values = floats(site.attribute(name) or ())
     if not values.size or count < 1 or values.size % count:
-        site.invalid(f"attribute '{name}' has {values.size} entries; expected a multiple of {count}")
+        site.bad_attribute(f"attribute '{name}' has {values.size} entries; expected a multiple of {count}")
     return values.reshape(count, -1)
 
 
@@ -67,7 +67,7 @@ def linear_classifier(site: Site) -> Results:
     transform = str(site.attribute("post_transform"))
     if count > 1:
         if labels is None or labels.size != count:
-            site.invalid(f"it has {0 if labels is None else labels.size} labels for {count} scores; expected as many")
+            site.bad_attribute(f"it has {0 if labels is None else labels.size} labels for {count} scores; expected as many")
         return best(site, scores, labels), transformed(site, scores, transform)
     label = positive(site, scores, 0.0, two_labels(labels))
     final = transformed(site, scores, transform)
@@ -98,7 +98,7 @@ def _kernel(site: Site, x: Value, vectors: Array) -> Value:
     """K [N, V] of rows and support vectors [V, F]. Parameters are gamma, coef0 and degree."""
     kind, given = str(site.attribute("kernel_type")), site.attribute("kernel_params") or (0.0, 0.0, 0.0)
     if kind not in {*_OF_PRODUCTS, "RBF"} or len(given) != 3:
-        site.invalid(f"kernel '{kind}' with {len(given)} parameters; expected LINEAR, POLY, RBF or SIGMOID with 3")
+        site.bad_attribute(f"kernel '{kind}' with {len(given)} parameters; expected LINEAR, POLY, RBF or SIGMOID with 3")
     gamma, offset, degree = given
     emit = Emit(site.b)
     if kind != "RBF":
@@ -131,7 +131,7 @@ def svm_classifier(site: Site) -> Results:
     """
     labels = labels_of(site, "classlabels_ints", "classlabels_strings")
     if labels is None:
-        site.invalid("it has neither 'classlabels_ints' nor 'classlabels_strings'; expected one of them")
+        site.bad_attribute("it has neither 'classlabels_ints' nor 'classlabels_strings'; expected one of them")
     x, rho = rows(site, site.input(0)), floats(site.attribute("rho") or ())
     counts = site.attribute("vectors_per_class")
     transform = str(site.attribute("post_transform"))
@@ -140,7 +140,7 @@ def svm_classifier(site: Site) -> Results:
         return best(site, scores, labels), transformed(site, scores, transform)
     pairs = list(combinations(range(labels.size), 2))
     if len(counts) != labels.size or len(rho) < len(pairs):
-        site.invalid(f"{len(counts)} counts of vectors and {len(rho)} offsets for {labels.size} classes")
+        site.bad_attribute(f"{len(counts)} counts of vectors and {len(rho)} offsets for {labels.size} classes")
     kernel = _kernel(site, x, _coefficients(site, sum(counts), "support_vectors"))
     scores = _linear(site, kernel, _pair_weights(site, counts, pairs), rho[: len(pairs)])
     label = picked(site, _votes(site, scores, labels.size, pairs), labels)
@@ -151,7 +151,7 @@ def _pair_weights(site: Site, counts: tuple[int, ...], pairs: list[tuple[int, in
     """What each support vector [V] counts for in each pair [P]: coefficients have a row a class less one."""
     coefficients = _coefficients(site, len(counts) - 1)
     if coefficients.shape[1] != sum(counts):
-        site.invalid(f"attribute 'coefficients' has rows of {coefficients.shape[1]}; expected {sum(counts)}")
+        site.bad_attribute(f"attribute 'coefficients' has rows of {coefficients.shape[1]}; expected {sum(counts)}")
     starts = np.cumsum([0, *counts])
     weights = np.zeros((len(pairs), sum(counts)), np.float32)
     for place, (i, j) in enumerate(pairs):
@@ -177,7 +177,7 @@ def _final_scores(site: Site, scores: Value, classes: int, transform: str) -> Va
     a, b = site.attribute("prob_a"), site.attribute("prob_b")
     if a:
         if len(a) != len(b or ()) or len(a) != classes * (classes - 1) // 2:
-            site.invalid(f"{len(a)} and {len(b or ())} coefficients for probabilities of {classes} classes")
+            site.bad_attribute(f"{len(a)} and {len(b or ())} coefficients for probabilities of {classes} classes")
         exponent = emit("add", emit("mul", scores, emit.constant(floats(a))), emit.constant(floats(b)))
         wins = emit("logistic", emit("neg", exponent))
         return transformed(site, site.b(PairCoupling, wins, classes=classes), transform)

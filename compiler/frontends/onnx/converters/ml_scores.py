@@ -28,7 +28,7 @@ def rows(site: Site, x: Value) -> Value:
     """X as float32 rows [N, F]; a vector is one row."""
     rank = site.rank(x)
     if rank not in {1, 2}:
-        site.invalid(f"its input is {x.type}; expected [N, F] or [F]")
+        site.bad_shape(f"its input is {x.type}; expected [N, F] or [F]")
     x = cast(site, x, F32)
     return reshape(site, x, (1, -1)) if rank == 1 else x
 
@@ -51,7 +51,7 @@ def transformed(site: Site, scores: Value, transform: str) -> Value:
     """The scores [N, E] after a transform: NONE, LOGISTIC, SOFTMAX, SOFTMAX_ZERO or PROBIT."""
     found = _TRANSFORMS.get(transform)
     if found is None:
-        site.invalid(f"attribute 'post_transform' is '{transform}'; expected one of {', '.join(_TRANSFORMS)}")
+        site.bad_attribute(f"attribute 'post_transform' is '{transform}'; expected one of {', '.join(_TRANSFORMS)}")
     return found(Emit(site.b), scores)
 
 

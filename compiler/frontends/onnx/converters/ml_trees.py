@@ -72,19 +72,19 @@ def _old_trees(site: Site, kind: str) -> _Trees:
     numbers = {key: number for number, key in enumerate(keys)}
     unknown = set(modes) - set(_MODES)
     if unknown or not keys or len(numbers) != len(keys) or len(modes) != len(keys) or len(trees) != len(ids):
-        site.invalid(
+        site.bad_attribute(
             f"{len(trees)} trees, {len(ids)} ids, {len(modes)} modes {sorted(unknown)}; expected one each a node"
         )
 
     def number(tree: int, node: int) -> int:
         if (tree, node) not in numbers:
-            site.invalid(f"tree {tree} has no node {node}, to which another refers")
+            site.bad_attribute(f"tree {tree} has no node {node}, to which another refers")
         return numbers[tree, node]
 
     def branch(name: str) -> Array:
         ends = site.attribute(name) or ()
         if len(ends) != len(keys):
-            site.invalid(f"attribute '{name}' has {len(ends)} entries; expected {len(keys)}, one a node")
+            site.bad_attribute(f"attribute '{name}' has {len(ends)} entries; expected {len(keys)}, one a node")
         return np.array([0 if m == "LEAF" else number(t, n) for t, n, m in zip(trees, ends, modes, strict=True)])
 
     nodes = {
@@ -110,7 +110,7 @@ def tree_ensemble_regressor(site: Site) -> Results:
     count = site.attribute("n_targets") or int(trees.targets.max(initial=0)) + 1
     aggregate = str(site.attribute("aggregate_function")).lower()
     if aggregate not in _AGGREGATES:
-        site.invalid(f"attribute 'aggregate_function' is '{aggregate}'; expected one of {', '.join(_AGGREGATES)}")
+        site.bad_attribute(f"attribute 'aggregate_function' is '{aggregate}'; expected one of {', '.join(_AGGREGATES)}")
     scores = trees.run(site, _features(site), aggregate, count).results[0]
     return transformed(site, _with_base(site, emit, scores, count), str(site.attribute("post_transform")))
 
@@ -126,7 +126,7 @@ def _with_base(site: Site, emit: Emit, scores: Value, count: int) -> Value:
     if not base.size:
         return scores
     if base.size not in {1, count}:
-        site.invalid(f"it has {base.size} base values; expected {count}")
+        site.bad_attribute(f"it has {base.size} base values; expected {count}")
     return emit("add", scores, emit.constant(base))
 
 
@@ -136,7 +136,7 @@ def tree_ensemble_classifier(site: Site) -> Results:
     trees, emit = _old_trees(site, "class"), Emit(site.b)
     labels = labels_of(site, "classlabels_int64s", "classlabels_strings")
     if labels is None:
-        site.invalid("it has neither 'classlabels_int64s' nor 'classlabels_strings'; expected one of them")
+        site.bad_attribute("it has neither 'classlabels_int64s' nor 'classlabels_strings'; expected one of them")
     transform = str(site.attribute("post_transform"))
     if len(set(trees.targets.tolist())) == 1 and labels.size <= 2:
         return _binary(site, trees, labels, transform)
@@ -182,7 +182,7 @@ def tree_ensemble(site: Site) -> Results:
 
     def branch(ends: Sequence[int], is_leaf: Sequence[int]) -> Array:
         if len(ends) != inner or len(is_leaf) != inner:
-            site.invalid(f"its nodes have {len(ends)} ends and {len(is_leaf)} marks; expected {inner}, one a node")
+            site.bad_attribute(f"its nodes have {len(ends)} ends and {len(is_leaf)} marks; expected {inner}, one a node")
         joined = [end + inner if leaf else end for end, leaf in zip(ends, is_leaf, strict=True)]
         return np.array([*joined, *[0] * leaves])
 
@@ -202,7 +202,7 @@ def tree_ensemble(site: Site) -> Results:
     trees = _Trees(nodes, np.arange(inner, inner + leaves), targets, weights, roots)
     aggregate, transform = site.attribute("aggregate_function"), site.attribute("post_transform")
     if aggregate not in range(4) or transform not in range(5):
-        site.invalid(f"aggregate {aggregate} and transform {transform}; expected 0 to 3 and 0 to 4")
+        site.bad_attribute(f"aggregate {aggregate} and transform {transform}; expected 0 to 3 and 0 to 4")
     members = site.attribute("membership_values")
     extra = {} if members is None else {"members": members}
     count = site.attribute("n_targets") or int(targets.max(initial=0)) + 1
