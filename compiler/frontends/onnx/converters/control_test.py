@@ -3,7 +3,6 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from compiler.api import compile
 from compiler.errors import InvalidModel, UnsupportedOperator
 from compiler.frontends.onnx.harness_test import info, info_of, model_of, run, run_onnxruntime
 
@@ -179,5 +178,5 @@ def test_a_loop_may_start_from_an_optional_and_go_on_with_what_it_holds(start):
                 new = SequenceInsert (list, one)
             }>
         }""")
-    found = compile(model).run([np.array(2), np.array(True), start])[0]
+    found = run(model, np.array(2), np.array(True), start)[0]
     assert [item.tolist() for item in found] == [item.tolist() for item in start or []] + [[1.0], [1.0]]

@@ -2,8 +2,8 @@ import numpy as np
 import onnx
 import pytest
 
-from compiler.api import compile
 from compiler.errors import EvaluationError, InvalidModel, UnsupportedOperator
+from compiler.frontends.onnx import import_model
 from compiler.frontends.onnx.converters.ml_harness_test import (
     DTYPES,
     assert_equal,
@@ -12,7 +12,7 @@ from compiler.frontends.onnx.converters.ml_harness_test import (
     run_ml,
     same_as_onnxruntime,
 )
-from compiler.frontends.onnx.harness_test import run_onnxruntime
+from compiler.frontends.onnx.harness_test import run, run_onnxruntime
 from compiler.ir import graphs_equal, parse_graph, print_graph
 from compiler.ops import lookup
 
@@ -168,7 +168,7 @@ MAPS = [
 @pytest.mark.parametrize(("key", "value", "vocabulary", "given", "expected"), MAPS)
 def test_maps_become_rows(key, value, vocabulary, given, expected):
     model = ml_model("DictVectorizer", [map_type(key, value)], 1, **vocabulary)
-    assert_equal(compile(model).run([given])[0], expected)
+    assert_equal(run(model, given)[0], expected)
     if value == T.FLOAT:  # the only values that onnxruntime's Python interface takes
         assert_equal(expected, run_onnxruntime(model, given)[0])
 
@@ -178,7 +178,7 @@ def test_maps_become_rows(key, value, vocabulary, given, expected):
 def test_maps_are_converted(to, form):
     model = ml_model("CastMap", [map_type(T.INT64, T.FLOAT)], 1, cast_to=to, **form)
     given = {3: -2.75, 0: 1.5}
-    assert_equal(compile(model).run([given])[0], run_onnxruntime(model, given)[0])
+    assert_equal(run(model, given)[0], run_onnxruntime(model, given)[0])
 
 
 @pytest.mark.parametrize(
@@ -192,17 +192,17 @@ def test_maps_are_converted(to, form):
 def test_maps_of_strings_are_converted(to, expected):
     model = ml_model("CastMap", [map_type(T.INT64, T.STRING)], 1, cast_to=to, map_form="SPARSE", max_map=3)
     given = {2: "-2.5" if to == "TO_FLOAT" else "-2", 0: "15"}
-    assert_equal(compile(model).run([given])[0], expected)
+    assert_equal(run(model, given)[0], expected)
 
 
 def test_a_string_that_is_no_number_is_named():
     model = ml_model("CastMap", [map_type(T.INT64, T.STRING)], 1, cast_to="TO_INT64")
     with pytest.raises(EvaluationError, match="'x'"):
-        compile(model).run([{1: "x"}])
+        run(model, {1: "x"})
 
 
 def test_map_types_have_a_text_form():
-    graph = compile(ml_model("CastMap", [map_type(T.INT64, T.FLOAT)], 1)).graph
+    graph = import_model(ml_model("CastMap", [map_type(T.INT64, T.FLOAT)], 1))
     text = print_graph(graph)
     assert "!ir.map<i64, tensor<f32>>" in text
     assert graphs_equal(parse_graph(text, lookup), graph)
@@ -212,4 +212,4 @@ def test_map_types_have_a_text_form():
 @pytest.mark.parametrize("x", [numbers((3, 2), np.float32), numbers(2, np.float32)])
 def test_scores_become_maps(labels, x):
     model = ml_model("ZipMap", [x], 1, **labels)
-    assert compile(model).run([x])[0] == run_onnxruntime(model, x)[0]
+    assert run(model, x)[0] == run_onnxruntime(model, x)[0]

@@ -20,6 +20,8 @@ GRAMS = {"min_gram_length": 1, "max_gram_length": 1, "max_skip_count": 0, "ngram
         ("StringNormalizer", [TEXT], 1, {}),
         ("RegexFullMatch", [TEXT], 1, {"pattern": "a.*"}),
         ("TfIdfVectorizer", [TEXT], 1, {"mode": "TF", "pool_strings": ["B", "a b"], **GRAMS}),
+        ("Det", [np.eye(2, dtype=np.float32)], 1, {}),
+        ("ImageDecoder", [np.zeros(9, np.uint8)], 1, {"pixel_format": "BGR"}),
         ("TfIdfVectorizer", [np.arange(3)], 1, {"mode": "IDF", "pool_int64s": [1, 2], "weights": [0.5, 2.0], **GRAMS}),
     ],
 )
