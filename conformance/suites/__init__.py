@@ -12,6 +12,7 @@ SUITES: Mapping[str, str] = {
     "operators": "conformance.suites.operators",
     "onnx-official": "conformance.suites.onnx_official",
     "models": "conformance.suites.models",
+    "random": "conformance.suites.random_graphs",
     "invalid": "conformance.suites.invalid",
 }
 """Name on the command line -> module; the module's `create()` returns the suite."""
