@@ -99,6 +99,10 @@ class Resize(Rounded):
         else:
             assert scales is not None
             pairs = [(new_size(size, float(scale)), float(scale)) for size, scale in zip(old, scales, strict=True)]
+        for size, (out, _) in zip(old, pairs, strict=True):
+            if out > 0 == size:
+                msg = f"resize: {out} elements from a dim of none; expected a size of at least 1"
+                raise TypeMismatch(msg)
         return [
             Axis(axis, size, out, scale, region[k], region[len(axes) + k])
             for k, (axis, size, (out, scale)) in enumerate(zip(axes, old, pairs, strict=True))

@@ -148,5 +148,6 @@ def taps(axis: Axis, sampling: Sampling) -> Taps:
         total = weights.sum(axis=1, keepdims=True)
         weights = weights / np.where(total == 0, 1.0, total)
     used = np.any(weights != 0, axis=0)
+    used[0] |= not used.any()
     indices = np.clip(places, 0, last).astype(np.int64)
     return Taps(indices[:, used], weights[:, used], outside)

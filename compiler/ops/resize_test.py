@@ -163,3 +163,12 @@ def test_symbolic_dims():
     assert definition.infer(call) == (tensor(F32, ("N", 3, 5, 6)),)
     call = Call(types, definition.complete({"axes": (2, 3)}))
     assert definition.infer(call) == (tensor(F32, ("N", 3, "?", "?")),)
+
+
+@WAYS
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_a_dim_of_no_elements_stays_empty_and_gives_none(way, mode):
+    x, scales = np.zeros((2, 0), np.float32), np.array([2, 2], np.float32)
+    assert way("resize", x, None, scales, mode=mode).shape == (4, 0)
+    with pytest.raises(TypeMismatch, match="from a dim of none"):
+        way("resize", x, None, None, np.array([2, 3]), mode=mode)
