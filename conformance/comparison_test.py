@@ -331,10 +331,18 @@ def test_whole_graph_allows_four_times_the_noise_of_another_implementation():
 
 def test_whole_graph_holds_the_root_mean_square_too():
     exact = np.zeros(1000)
+    exact[0] = 100.0
     baseline = exact.copy()
-    baseline[0] = 1e-3
+    baseline[0] += 1e-3
     runs = {"baseline": [baseline], "exact": [exact]}
-    assert verdict(np.full(1000, 3e-3, np.float32), exact, "whole_graph", **runs) is not WITHIN
+    assert verdict((exact + 3e-3).astype(F32), exact, "whole_graph", **runs) is not WITHIN
+
+
+@pytest.mark.parametrize("baseline", [[100.0, 1.1], [50.0, 1.0], [0.0, 0.0]])
+def test_whole_graph_refuses_to_judge_by_references_that_differ_by_more_than_rounding(baseline):
+    exact = np.array([100.0, 1.0])
+    with pytest.raises(MissingEvidence, match="its two references differ"):
+        verdict(exact.astype(F32), exact, "whole_graph", baseline=[np.array(baseline)], exact=[exact])
 
 
 def test_whole_graph_refuses_to_judge_without_an_exact_reference():
