@@ -21,7 +21,7 @@ app = typer.Typer()
 @app.command(
     epilog=examples(
         "opatlas report build/coverage",
-        "opatlas report build/coverage/records.jsonl -o /tmp/report",
+        "opatlas report build/coverage/records.jsonl -o report",
         "opatlas report build/coverage --against older/records.jsonl --fail-on regression",
     )
 )
