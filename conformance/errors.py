@@ -25,3 +25,7 @@ class BadSelection(ConformanceError):
 
 class Unavailable(ConformanceError):
     """An oracle, a package or a model that can't be had here; the message says why."""
+
+
+class MutationError(ConformanceError):
+    """The mutation check itself failed: cases could not be recorded, or the compiler could not be imported."""

@@ -10,6 +10,7 @@ from conformance.errors import BadSelection
 
 SUITES: Mapping[str, str] = {
     "operators": "conformance.suites.operators",
+    "graphs": "conformance.suites.graphs",
     "onnx-official": "conformance.suites.onnx_official",
     "models": "conformance.suites.models",
     "random": "conformance.suites.random_graphs",

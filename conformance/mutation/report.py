@@ -1,0 +1,120 @@
+"""What became of the faults: records, the table, and the rates."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from conformance.mutation.edits import Fault
+
+
+class Status(StrEnum):
+    """Who saw a fault first."""
+
+    SUITE = "killed by suite"
+    UNIT_TESTS = "killed by unit tests"
+    EQUIVALENT = "equivalent"
+    SURVIVED = "survived"
+
+
+@dataclass(frozen=True, slots=True)
+class FaultRecord:
+    """One line of records.jsonl. `figures_changed`: cycles, traffic or placement differ though outcomes do not."""
+
+    id: str
+    set: str
+    package: str
+    file: str
+    line: int
+    kind: str
+    diff: list[str]
+    breaks: str
+    status: Status
+    seen_by: str
+    reason: str
+    cases_tried: int
+    figures_changed: bool
+    cpu_seconds: float
+
+
+def record_of(fault: Fault, package: str, status: Status, **found: object) -> FaultRecord:
+    """Return the record of a fault."""
+    return FaultRecord(
+        id=fault.id,
+        set="handwritten" if fault.kind == "handwritten" else "generated",
+        package=package,
+        file=fault.path,
+        line=fault.lines[0],
+        kind=fault.kind,
+        diff=fault.diff(),
+        breaks=fault.breaks,
+        status=status,
+        **found,  # type: ignore[arg-type]  # the rest of the fields, by name
+    )
+
+
+def rate(records: Sequence[FaultRecord], statuses: Iterable[Status]) -> tuple[int, int]:
+    """Return how many faults that change anything have one of the statuses, and how many those are."""
+    wanted = set(statuses)
+    counted = [record for record in records if record.status is not Status.EQUIVALENT]
+    return sum(record.status in wanted for record in counted), len(counted)
+
+
+def write_records(records: Sequence[FaultRecord], folder: Path) -> None:
+    """Write records.jsonl and summary.json."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = "".join(json.dumps(asdict(record)) + "\n" for record in records)
+    (folder / "records.jsonl").write_text(lines, encoding="utf-8")
+    (folder / "summary.json").write_text(json.dumps(summary(records), indent=2) + "\n", encoding="utf-8")
+
+
+def summary(records: Sequence[FaultRecord]) -> dict[str, object]:
+    """Return counts by set, package and status, and the ids of the survivors."""
+    found: dict[str, object] = {}
+    for name in sorted({record.set for record in records}):
+        mine = [record for record in records if record.set == name]
+        suite, counted = rate(mine, [Status.SUITE])
+        both, _ = rate(mine, [Status.SUITE, Status.UNIT_TESTS])
+        found[name] = {
+            "faults": len(mine),
+            "equivalent": len(mine) - counted,
+            "killed_by_suite": suite,
+            "killed_by_suite_or_unit_tests": both,
+            "rate_of_suite": round(suite / max(counted, 1), 4),
+            "rate": round(both / max(counted, 1), 4),
+            "by_package": {
+                package: dict(Counter(str(record.status) for record in mine if record.package == package))
+                for package in sorted({record.package for record in mine})
+            },
+            "survivors": [record.id for record in mine if record.status is Status.SURVIVED],
+        }
+    return found
+
+
+def print_report(records: Sequence[FaultRecord], console: Console) -> None:
+    """Print a table a set, and every survivor with its diff."""
+    for name in sorted({record.set for record in records}):
+        mine = [record for record in records if record.set == name]
+        table = Table(title=f"{name} faults")
+        table.add_column("package")
+        for status in Status:
+            table.add_column(str(status), justify="right")
+        for package in sorted({record.package for record in mine}):
+            counts = Counter(record.status for record in mine if record.package == package)
+            table.add_row(package, *(str(counts[status]) for status in Status))
+        console.print(table)
+        for label, statuses in (("suite", [Status.SUITE]), ("suite or unit tests", [Status.SUITE, Status.UNIT_TESTS])):
+            killed, counted = rate(mine, statuses)
+            console.print(f"{name}: {killed} of {counted} seen by the {label} ({killed / max(counted, 1):.1%})")
+    for record in records:
+        if record.status is Status.SURVIVED:
+            console.print(f"survived {record.id}", style="bold", markup=False)
+            for line in record.diff:
+                console.print(f"    {line}", markup=False, highlight=False)
