@@ -127,3 +127,9 @@ def test_a_bitmap_says_its_own_size():
     assert values[:2].tobytes() == b"BM"
     assert int.from_bytes(values[2:6].tobytes(), "little") == len(values) == 118
     assert [int.from_bytes(values[at : at + 4].tobytes(), "little") for at in (18, 22)] == [5, 4]
+
+
+def test_ordered_has_no_nan_and_keeps_infinities():
+    found = draws.ordered(np.array([np.nan, -np.inf, np.inf, 2.5], np.float32))
+    np.testing.assert_array_equal(found, np.array([1, -np.inf, np.inf, 2.5], np.float32))
+    assert found.dtype == np.float32

@@ -6,8 +6,10 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from generators import case_by_id, expand, input_elements, names_of, set_attributes
+from generators import case_by_id, expand, input_elements, names_of, set_attributes, special_elements
+from generators.expand import applies
 from opsets import ManifestError, denominator, find_item, load_manifest, load_manifests
+from opsets.elements import GROUPS
 
 CASES = [case for manifest in load_manifests("onnx") for case in expand(manifest)]
 
@@ -111,6 +113,30 @@ def test_constraints_hold_of_every_case():
 def test_float_operators_meet_nan_and_infinity():
     meets = {case.operator for case in CASES if case.data_class == "special"}
     assert {"Add", "Relu", "Sigmoid", "MatMul", "ReduceSum", "AveragePool", "Softmax", "Concat", "Clip"} <= meets
+
+
+def test_nan_and_infinity_meet_every_float_type_of_every_operator_version():
+    floats = set(GROUPS["float"])
+    reached = {
+        (case.domain, case.operator, case.since_version, name) for case in CASES for name in special_elements(case)
+    }
+    for cell in denominator().cells:
+        key = (cell.domain, cell.operator, cell.since_version, cell.dtype)
+        if cell.dtype in floats and key not in reached:
+            # A manifest that goes without says why.
+            assert find_item("onnx", *key[:3]).entry.no_special, key
+
+
+def test_every_type_meets_every_class_of_data_and_every_way_of_giving_inputs():
+    for manifest in load_manifests("onnx"):
+        for item in manifest.items:
+            cases = list(expand(item))
+            met = {(case.dtype, case.data_class) for case in cases} | {(case.dtype, case.input_mode) for case in cases}
+            free = not item.entry.where and all(0 not in (case.shapes[0][1] or ()) for case in cases if case.shapes)
+            if free and item.dtype_parameter in item.signature.types and not item.entry.types:
+                for element in item.signature.types[item.dtype_parameter]:
+                    wanted = {one for one in item.entry.data if applies(one, element)}
+                    assert wanted <= {other for one, other in met if one == element}, (item.operator, element)
 
 
 def test_shape_classes_are_all_met():

@@ -68,3 +68,11 @@ def test_values_beyond_the_paired_ones_appear_once():
     rows = select([Axis("t", (0, 1, 2, 3), paired=2), Axis("s", (0, 1, 2))], [], 10_000)
     assert [row[0] for row in rows].count(3) == 1
     assert {row for row in rows if row[0] < 2} == set(product((0, 1), (0, 1, 2)))
+
+
+def test_crossed_axes_meet_in_every_pair_whatever_the_cap():
+    axes = [Axis("type", tuple("abcdef"), 2), Axis("data", (1, 2, 3)), Axis("mode", (True, False))]
+    never = Constraint(frozenset({"type", "data"}), lambda names: (names["type"], names["data"]) != ("f", 3))
+    rows = select(axes, [never], 1, [("type", "data")])
+    assert {row[:2] for row in rows} == {(t, d) for t in "abcdef" for d in (1, 2, 3)} - {("f", 3)}
+    assert len(rows) == 17

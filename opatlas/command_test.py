@@ -130,18 +130,12 @@ def test_one_operator_is_described_in_full_and_a_wrong_name_meets_near_ones(run)
     assert "'softmaks' is unknown, expected one of softmax" in err
 
 
-def test_framework_operators_show_what_exists_even_if_nothing_converts_it(run, records):
-    status, out, _ = run("ops", "--framework", "onnx", "--coverage", records, "--json")
+def test_framework_operators_show_what_exists_even_if_nothing_converts_it(run):
+    status, out, _ = run("ops", "--framework", "onnx", "--json")
     rows = {(row["operator"], row["version"]): row for row in json.loads(out)}
     assert status == 0
-    assert rows["Add", 14] == {
-        "operator": "Add",
-        "version": 14,
-        "manifest": "yes",
-        "converter": "yes",
-        "coverage": "wrong_result",
-    }
-    assert rows["SequenceLength", 11]["coverage"] == "unreached"
+    assert rows["Add", 14] == {"operator": "Add", "version": 14, "manifest": "yes", "converter": "yes"}
+    assert len(rows) == 626
 
 
 def test_report_writes_all_forms_and_prints_a_summary(run, records, tmp_path):

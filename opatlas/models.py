@@ -188,6 +188,7 @@ def check(
         "opatlas ops softmax",
         "opatlas ops --reference",
         "opatlas ops --framework onnx --coverage build/coverage",
+        "opatlas ops --framework onnx --coverage build/coverage --missing",
     )
 )
 def ops(
@@ -196,8 +197,10 @@ def ops(
     framework: Annotated[Literal["ir", "onnx"], typer.Option(help="Operators of the IR, or of a framework.")] = "ir",
     reference: Annotated[bool, typer.Option("--reference", help="All operators of the IR, as Markdown.")] = False,
     coverage: Annotated[
-        Path | None, typer.Option(metavar="RECORDS", help="Records of a run: adds its outcomes.")
+        Path | None,
+        typer.Option(metavar="RECORDS", help="Records of a run: how much of the framework's schema it covers."),
     ] = None,
+    missing: Annotated[bool, typer.Option("--missing", help="With --coverage: what is missing, and why.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """List the operators of the IR, or those of a framework with manifest, converter and coverage."""
@@ -205,11 +208,27 @@ def ops(
     if operator is not None or reference:
         sys.stdout.write(work.operator_reference(operator))
         return
-    rows = work.ir_operators() if framework == "ir" else work.framework_operators(framework, coverage)
+    if coverage is not None:
+        _coverage(session, framework, coverage, with_missing=missing, as_json=as_json)
+        return
+    rows = work.ir_operators() if framework == "ir" else work.framework_operators(framework)
     if as_json:
         session.show_json(rows)
     else:
         session.show(rows_table(rows))
+
+
+def _coverage(session: Session, framework: str, records: Path, *, with_missing: bool, as_json: bool) -> None:
+    from opatlas.coverage import coverage, coverage_text
+
+    if framework == "ir":
+        raise typer.BadParameter("records speak of a framework: give --framework onnx", param_hint="--coverage")
+    with session.working("counting what the run covers"):
+        figures = coverage(records, framework)
+    if as_json:
+        session.show_json([figure.plain(with_missing=with_missing) for figure in figures])
+    else:
+        session.show(coverage_text(figures, with_missing=with_missing))
 
 
 @app.command(

@@ -147,28 +147,21 @@ def seeded_inputs(compiled: CompiledModel, bind: Mapping[str, int], seed: int) -
     return drawn
 
 
-def framework_operators(framework: str, coverage: Path | None) -> list[dict[str, Any]]:
-    """Return one row an operator version that the framework defines: manifest, converter, outcome of its cases."""
+def framework_operators(framework: str) -> list[dict[str, Any]]:
+    """Return one row an operator version that the framework defines: whether a manifest and a converter have it."""
     import opsets
     from compiler.frontends.onnx.site import converter_for
-    from reports import read_records
-    from reports.matrix import build_matrix, worst
 
     listed = {(item.operator, item.since_version) for file in opsets.load_manifests(framework) for item in file.items}
-    states: dict[tuple[str, int], set[Any]] = {}
-    for cell in build_matrix(read_records(coverage) if coverage is not None else ()).values():
-        states.setdefault((cell.key.operator, cell.key.since_version), set()).update(cell.outcomes)
-    rows = []
-    for operator, version in opsets.denominator(framework).pairs:
-        row = {
+    return [
+        {
             "operator": operator,
             "version": version,
             "manifest": "yes" if (operator, version) in listed else "no",
             "converter": "yes" if converter_for("", operator, version) else "no",
         }
-        coverage_row = {} if coverage is None else {"coverage": worst(states.get((operator, version), ())).value}
-        rows.append(row | coverage_row)
-    return rows
+        for operator, version in opsets.denominator(framework).pairs
+    ]
 
 
 def ir_operators() -> list[dict[str, Any]]:

@@ -14,7 +14,11 @@ from opsets.tolerance import Tolerance
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One operator version and one element type that its schema allows for any input."""
+    """One operator version and one element type that its schema allows for any input.
+
+    ``tensor`` is false where the type only goes with a sequence or optional, or with an output of an operator without
+    inputs: published counts of cells leave those out.
+    """
 
     framework: str
     domain: str
@@ -22,6 +26,7 @@ class Cell:
     since_version: int
     dtype: str
     newest: bool
+    tensor: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,8 @@ class Denominator:
     attributes: tuple[AttributeVersion, ...]
     pairs: tuple[tuple[str, int], ...]
     """(operator, since version)"""
+    active: frozenset[str]
+    """Operators whose newest version is not deprecated."""
 
     @property
     def operators(self) -> tuple[str, ...]:
@@ -65,11 +72,18 @@ def denominator(framework: str = "onnx", domain: str = "ai.onnx") -> Denominator
     for operator, signature, newest in _signatures(domain):
         since = signature.since_version
         pairs.append((operator, since))
-        cells += [Cell(framework, domain, operator, since, element, newest) for element in signature.elements]
+        tensors = signature.tensor_elements
+        cells += [
+            Cell(framework, domain, operator, since, element, newest, element in tensors)
+            for element in signature.elements
+        ]
         attributes += [
             AttributeVersion(framework, domain, operator, since, name, newest) for name in sorted(signature.attributes)
         ]
-    return Denominator(tuple(cells), tuple(attributes), tuple(pairs))
+    active = frozenset(
+        operator for (owner, operator), found in onnx_versions().items() if owner == domain and not found[-1].deprecated
+    )
+    return Denominator(tuple(cells), tuple(attributes), tuple(pairs), active)
 
 
 def _signatures(domain: str) -> Iterator[tuple[str, Signature, bool]]:

@@ -66,3 +66,8 @@ def test_anything_else_is_refused(text):
 def test_a_missing_name_is_named():
     with pytest.raises(ValueError, match="nothing"):
         parse("nothing + 1")({})
+
+
+def test_a_name_that_is_also_a_function_is_read_where_it_is_not_called():
+    assert parse("min is None or min(X) < min").names == {"min", "X"}
+    assert parse("min(X) < 2").names == {"X"}

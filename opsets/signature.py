@@ -23,6 +23,8 @@ class Parameter:
     kind: str
     optional: bool
     variadic: bool
+    tensors: tuple[str, ...] = ()
+    """The elements that a plain tensor may have, without those of sequences and optionals alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,11 @@ class Signature:
         """Element types that any input allows; of the outputs where there are no inputs."""
         found = {element for formal in self.inputs or self.outputs for element in formal.elements}
         return tuple(sorted(found, key=rank_of))
+
+    @property
+    def tensor_elements(self) -> frozenset[str]:
+        """Element types of plain tensors that any input allows."""
+        return frozenset(element for formal in self.inputs for element in formal.tensors)
 
 
 @cache
@@ -109,6 +116,7 @@ def _parameter(formal: Any, types: Mapping[str, tuple[str, ...]]) -> Parameter: 
         kind=_kind(formal.types),
         optional=formal.option.name == "Optional",
         variadic=formal.option.name == "Variadic",
+        tensors=_elements(text for text in formal.types if text.startswith("tensor(")),
     )
 
 

@@ -1,0 +1,69 @@
+"""Figures of a run that is made by hand: what a case reaches, and what a red one takes away."""
+
+from pathlib import Path
+
+import pytest
+
+import generators
+import opsets
+from opatlas.coverage import coverage
+from reports.record import Outcome, Record, Stage
+
+
+def record(case, outcome):
+    return Record(
+        run="r", suite_hash="h", backend="b", target="t", case_id=case.id, framework="onnx", suite="operators",
+        domain=case.domain, operator=case.operator, since_version=case.since_version, dtype=case.dtype,
+        data_class=case.data_class, tolerance_class="exact", stage=Stage.COMPARE, outcome=outcome, reason="why",
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def relu():
+    return list(generators.expand(opsets.find_item("onnx", "ai.onnx", "Relu", 14)))
+
+
+def figures(path, records):
+    path.write_text("".join(one.to_line() + "\n" for one in records))
+    return {figure.name: figure for figure in coverage(Path(path))}
+
+
+def test_the_totals_are_those_of_the_schema(tmp_path, relu):
+    found = figures(tmp_path / "records.jsonl", [record(relu[0], Outcome.PASSED)])
+    # onnx 1.23.2, opset 28: counted from onnx.defs without this project
+    assert found["ai.onnx: operators"].total == 201
+    assert found["ai.onnx: operator versions"].total == 626
+    assert found["ai.onnx: cells"].total == 5638
+    assert found["ai.onnx: attribute versions"].total == 1122
+    assert found["ai.onnx.ml: operators"].total == 17
+
+
+def test_a_passing_case_counts_for_its_operator_version_and_type(tmp_path, relu):
+    found = figures(tmp_path / "records.jsonl", [record(relu[0], Outcome.PASSED)])
+    assert (found["ai.onnx: operators"].passed, found["ai.onnx: cells"].passed) == (1, 1)
+    assert found["operator cases"].tried == 1
+    assert found["ai.onnx: operator versions"].missing["Relu-13"] == "no case of this run reaches it"
+
+
+def test_a_red_case_beside_a_passing_one_leaves_the_cell_not_whole(tmp_path, relu):
+    first, second = [case for case in relu if case.dtype == "float32"][:2]
+    found = figures(
+        tmp_path / "records.jsonl", [record(first, Outcome.PASSED), record(second, Outcome.WRONG_RESULT)]
+    )
+    cells = found["ai.onnx: cells"]
+    assert (cells.tried, cells.passed, cells.whole) == (1, 1, 0)
+    assert found["operator cases"].missing[second.id] == "wrong result: why"
+
+
+def test_a_case_that_did_not_run_reaches_nothing(tmp_path, relu):
+    found = figures(tmp_path / "records.jsonl", [record(relu[0], Outcome.NOT_RUN)])
+    assert found["ai.onnx: operators"].tried == 0
+
+
+def test_nan_and_infinity_count_where_a_case_draws_them(tmp_path, relu):
+    special = next(case for case in relu if case.data_class == "special" and case.dtype == "float16")
+    found = figures(tmp_path / "records.jsonl", [record(special, Outcome.PASSED), record(relu[0], Outcome.PASSED)])
+    named = found["ai.onnx: float cells with NaN or infinity"]
+    assert named.tried == 1
+    assert "Relu-14 float16" not in named.missing
+    assert named.missing["RandomNormal-22 float32" if "RandomNormal-22 float32" in named.missing else "Range-27 float32"]
