@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
@@ -26,6 +27,10 @@ class UnexpectedOutcome(AssertionError):
         self.record = record
 
 
+class RecordsLost(RuntimeError):
+    """Records can be written no more: the disk is full, say. Cases after the first one that was lost don't run."""
+
+
 class SuiteSession:
     """What one pytest process holds while it runs cases: the case process, the writer, the expectations."""
 
@@ -38,11 +43,17 @@ class SuiteSession:
             output / "logs" / f"{worker}.log",
         )
         self._writer: RecordWriter | None = None
+        self._lost: str | None = None
         self._worker = worker
         self._expectations: dict[str, Expectations] = load_expectations(Path(settings.expectations))
 
     def run(self, info: CaseInfo, target: str, time_limit: float) -> tuple[Record, str]:
-        """Run a case, write its record, and return it with what is unexpected about it ("" if nothing)."""
+        """Run a case, write its record, and return it with what is unexpected about it ("" if nothing).
+
+        Raises `RecordsLost` where the record cannot be written, and from then on without running anything.
+        """
+        if self._lost is not None:
+            raise RecordsLost(f"not run: {self._lost}")
         record = self._process.run(info, self._context, target, self.settings.time_limit or time_limit)
         expectations = self._expectations.get(info.suite, Expectations())
         surprise = expectations.judge(info.id, target, record.outcome, record.stage)
@@ -52,16 +63,22 @@ class SuiteSession:
                 "unexpected": surprise.unexpected,
             }
         )
-        if self._writer is None:
-            self._writer = RecordWriter.for_worker(self.settings.output, self._worker)
-        self._writer.write(record)
+        try:
+            if self._writer is None:
+                self._writer = RecordWriter.for_worker(self.settings.output, self._worker)
+            self._writer.write(record)
+        except OSError as error:
+            self._lost = f"its record cannot be written: {error}"
+            raise RecordsLost(f"{info.id}: {self._lost}") from error
         return record, surprise.reason
 
     def close(self) -> None:
         """End the case process and close the file."""
         self._process.close()
         if self._writer is not None:
-            self._writer.close()
+            # Of a full disk the case that found it has told.
+            with contextlib.suppress(OSError):
+                self._writer.close()
 
 
 SESSION = pytest.StashKey[SuiteSession]()
@@ -122,6 +139,8 @@ class CaseItem(pytest.Item):
             pytest.xfail(reason)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:  # noqa: ANN401
+        if isinstance(excinfo.value, RecordsLost):
+            return str(excinfo.value)
         if not isinstance(excinfo.value, UnexpectedOutcome):
             return super().repr_failure(excinfo, style)
         record = excinfo.value.record

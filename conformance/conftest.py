@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from conformance.collection import SESSION, SETTINGS, SuiteFile, SuiteSession
+from conformance.collection import SESSION, SETTINGS, CaseItem, SuiteFile, SuiteSession
+from conformance.completeness import missing_cases, write_missing
 from conformance.errors import ConformanceError
 from conformance.expectations import load_expectations
 from conformance.options import UNIT_TESTS, Settings, add_options, read_settings
@@ -25,6 +26,7 @@ from reports.store import merge, read_records
 HERE = Path(__file__).parent
 _WORKER_INPUT = "conformance"
 _MESSAGES = pytest.StashKey[list[str]]()
+_CHOSEN = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,6 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in SUITES:
         config.addinivalue_line("markers", f"{name.replace('-', '_')}: cases of the suite {name}")
     config.stash[_MESSAGES] = []
+    config.stash[_CHOSEN] = []
     if not _runs_suites(config):
         return
     worker_input = getattr(config, "workerinput", None)
@@ -118,6 +121,16 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile 
     return None
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    session.config.stash[_CHOSEN] = [item.name for item in session.items if isinstance(item, CaseItem)]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:  # noqa: ANN401 - xdist's WorkerController
+    if not node.config.stash[_CHOSEN]:
+        node.config.stash[_CHOSEN] = [identity.partition("::")[2] for identity in ids]
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     config = session.config
@@ -127,10 +140,24 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     config.stash[SESSION].close()
     if hasattr(config, "workerinput") or config.option.collectonly:
         return
-    output = Path(settings.output)
+    try:
+        _finish(session, settings, exitstatus)
+    except OSError as error:
+        # A full disk, say: what is in the workers' files stays, and `opatlas report` reads it.
+        config.stash[_MESSAGES].append(f"no reports: {error}; finished records are in {settings.output}")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _finish(session: pytest.Session, settings: Settings, exitstatus: int) -> None:
+    """Merge the records, say what is missing of them and which expectations are stale, and write the reports."""
+    config, output = session.config, Path(settings.output)
     if not any(output.glob("records-*.jsonl")):
         return
     records = list(read_records(merge(output)))
+    missing = missing_cases(config.stash[_CHOSEN], records)
+    config.stash[_MESSAGES].extend(write_missing(output, missing))
+    if missing and exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
     complete = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
     if complete and not _is_filtered(config, settings):
         stale = _stale_lines(settings, records)

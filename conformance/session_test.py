@@ -104,6 +104,77 @@ def test_an_interrupted_run_keeps_its_records_and_writes_reports(tmp_path, worke
     assert json.loads((tmp_path / "out" / "coverage.json").read_text())["cases"] == len(found)
 
 
+def test_a_worker_that_is_killed_costs_one_case(tmp_path):
+    process = subprocess.Popen(
+        command(tmp_path, "-n", "2", "-k", "slow or right"),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    limit = time.monotonic() + 60
+    while time.monotonic() < limit and records_so_far(tmp_path) < 3:
+        time.sleep(0.02)
+    finished = records_so_far(tmp_path)
+    os.kill(first_worker(process.pid), signal.SIGKILL)
+    text, _ = process.communicate(timeout=90)
+    assert process.returncode == 1, text
+    found = outcomes(tmp_path)
+    missing = (tmp_path / "out" / "missing.txt").read_text().split()
+    assert finished <= len(found)
+    assert len(missing) == 1
+    assert missing[0].removeprefix("misbehaving-") not in found
+    assert f"1 chosen cases have no record ({tmp_path / 'out' / 'missing.txt'}): {missing[0]}" in text
+    assert json.loads((tmp_path / "out" / "coverage.json").read_text())["cases"] == len(found)
+
+
+def first_worker(controller):
+    """Return the id of the worker process that was started first."""
+    children = Path(f"/proc/{controller}/task/{controller}/children").read_text().split()
+    return int(children[0])
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_a_full_disk_keeps_what_is_written_and_ends_the_run(tmp_path, workers):
+    (tmp_path / "full_disk.py").write_text(FULL_DISK)
+    done = subprocess.run(
+        command(tmp_path, "-n", workers, "-k", "slow or right", "-p", "full_disk"),
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 1, done.stdout
+    found, missing = outcomes(tmp_path), (tmp_path / "out" / "missing.txt").read_text().split()
+    assert len(found) == 2 * max(int(workers), 1)
+    assert set(found.values()) == {"passed"}
+    assert not {name.removeprefix("misbehaving-") for name in missing} & set(found)
+    assert f"{len(missing)} chosen cases have no record" in done.stdout
+    assert "its record cannot be written: [Errno 28] No space left on device" in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+FULL_DISK = """
+import errno, os
+from reports.store import RecordWriter
+
+write, count = RecordWriter.write, 0
+
+def limited(self, record):
+    global count
+    count += 1
+    if count > 2:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    write(self, record)
+
+RecordWriter.write = limited
+"""
+"""A disk on which every process can write two records."""
+
+
 def records_so_far(tmp_path):
     return sum(path.read_text().count("\n") for path in (tmp_path / "out").glob("records-*.jsonl"))
 
