@@ -14,15 +14,12 @@ def parsed(text, domains='"" : 21, "ai.onnx.ml" : 4'):
 
 
 def test_a_sequence_comes_in_and_goes_out():
-    model = parsed(
-        f"g ({FLOATS} x, float[N] y) => ({FLOATS} z, int64 n) {{ z = SequenceInsert (x, y) n = SequenceLength (z) }}"
-    )
+    model = parsed(f"""g ({FLOATS} x, float[N] y) => ({FLOATS} z, int64 n) {{
+        z = SequenceInsert (x, y) n = SequenceLength (z) }}""")
     result = compile(model).simulate([[np.array([1], np.float32)], np.array([2, 3], np.float32)])
     assert [item.tolist() for item in result.outputs[0]] == [[1.0], [2.0, 3.0]]
     assert result.outputs[1] == 2
-    assert {host.reason for host in result.host_operators} == {
-        '!ir.sequence<tensor<?xf32, #ir.dims<["N"]>>> lives on the host'
-    }
+    assert all(host.reason.endswith("lives on the host") for host in result.host_operators)
 
 
 @pytest.mark.parametrize(("given", "expected"), [(None, False), (np.ones(2, np.float32), True)])

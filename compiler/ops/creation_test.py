@@ -168,3 +168,11 @@ def test_a_seed_makes_numbers_repeat_and_none_makes_them_differ():
     )
     assert (drawn("random_normal", shape, seed=1.25, to=F32) != drawn("random_normal", shape, seed=1.75, to=F32)).any()
     assert (drawn("random_normal", shape, to=F32) != drawn("random_normal", shape, to=F32)).any()
+
+
+def test_whole_seeds_give_the_numbers_of_numpys_own_seed():
+    np.random.seed(5)  # noqa: NPY002 - the generator of ONNX's expected values
+    expected = np.random.uniform(0, 1, (2, 3))  # noqa: NPY002
+    np.testing.assert_array_equal(
+        drawn("random_uniform", [integers(2, 3)], low=0.0, high=1.0, seed=5.0, to=F64), expected
+    )

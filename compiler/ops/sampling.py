@@ -21,11 +21,18 @@ if TYPE_CHECKING:
 SEED: Final = Attribute("seed", NUMBER, None, "makes the numbers the same each time; absent: fresh ones")
 
 
-def generator(call: Call) -> np.random.Generator:
-    """Numpy's generator for the call's seed, whose bits (not its whole part alone) count."""
+def generator(call: Call) -> np.random.RandomState:
+    """Numpy's generator for the call's seed.
+
+    ONNX leaves the numbers open; for whole seeds they are those of ``numpy.random.seed``, with which its own expected
+    values are drawn. Of other seeds all bits count.
+    """
     if call.get("seed") is None:
-        return np.random.default_rng()
-    return np.random.default_rng(int(np.float64(call.number("seed")).view(np.uint64)))
+        return np.random.RandomState(np.random.MT19937())
+    seed = call.number("seed")
+    is_whole = 0 <= seed < 2**32 and float(seed).is_integer()
+    state = int(seed) if is_whole else np.frombuffer(np.float64(seed).tobytes(), np.uint32)
+    return np.random.RandomState(state)
 
 
 class Sampled(Operator):
