@@ -44,9 +44,29 @@ GLYPHS: Mapping[str, str] = {
 }
 """A sign an outcome and a placement, so that no page speaks by colour alone."""
 
+MEANINGS: Mapping[str, str] = {
+    "passed": "agrees with every independent reference that is available, within the operator's strict tolerance",
+    "quality_warning": "outside the strict tolerance, within the looser one: not wrong, and not green",
+    "wrong_result": "another shape, type or value than the references have",
+    "crash": "the process of the case died, or ran out of its memory",
+    "timeout": "the case took longer than its limit",
+    "error": "the compiler failed on a model that it should compile, or did not diagnose one that it should refuse",
+    "unsupported": "the compiler refuses the model and names what it does not support",
+    "oracle_disagreement": "references differ from each other, and no rule of the specification decides",
+    "unverified": "ran, and no reference was there to judge it",
+    "not_run": "something that the case needs is not installed or not available",
+    "folded": "nothing of the operator was left to run: constants decided it when the model was compiled",
+    "unreached": "the framework's schema has this combination, and no case of this run tries it",
+    "accelerator": "every operator of the compiled program ran on the accelerator",
+    "mixed": "some operators ran on the accelerator, some on the host",
+    "host": "every operator ran on the host",
+}
+"""What each sign says, in the legend."""
+
 _PLACEMENTS_WORST_FIRST = ("host", "mixed", "folded", "accelerator")
 _PLACEMENTS_SHOWN = ("accelerator", "mixed", "host", "folded")
 _STATES_SHOWN = sorted(WORST_FIRST, key=list(GLYPHS).index)
+_SIGNS_SHOWN = (*(state.value for state in _STATES_SHOWN), "accelerator", "mixed", "host")
 _NEEDED_FIELDS = frozenset({"case_id", "outcome", "stage", "suite"})
 
 OperatorKey = tuple[str, str, str]
@@ -98,7 +118,7 @@ def _environment() -> Environment:
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     assets = {name: loader.get_source(environment, file)[0] for name, file in _ASSETS.items()}
-    environment.globals.update(assets, glyphs=GLYPHS)
+    environment.globals.update(assets, glyphs=GLYPHS, meanings=MEANINGS)
     return environment
 
 
@@ -168,7 +188,7 @@ def _overview(
     return environment.get_template("index.html.jinja").render(
         summary=summary,
         placements=placements | ({"folded": placements.get("folded", 0) + folded} if folded else {}),
-        states=[*(state.value for state in _STATES_SHOWN), "accelerator", "mixed", "host"],
+        states=_SIGNS_SHOWN,
         link_of=_case_links(records, pages),
         data=_embedded(data),
     )
@@ -275,6 +295,7 @@ def _operator_page(
         domain=domain,
         operator=operator,
         dtypes=dtypes,
+        states=_SIGNS_SHOWN,
         versions=[(version, [by_place.get((version, dtype)) for dtype in dtypes]) for version in versions],
         data=_embedded(data),
     )

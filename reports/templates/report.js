@@ -143,6 +143,7 @@ const columnsOfCases = [
   ["reason", "why", (c) => c.reason || ""],
 ];
 const PAGE = 400;
+const caseFilters = ["search", "configuration", "suite", "version", "dtype", "outcome", "placement"];
 let sorting = ["outcome", 1];
 let shown = PAGE;
 let open = new Set();
@@ -166,8 +167,7 @@ function startCases() {
   fillSelect("dtype", data.dtypes.filter(Boolean), text);
   fillSelect("outcome", data.outcomes);
   fillSelect("placement", data.placements.filter(Boolean));
-  const ids = ["search", "configuration", "suite", "version", "dtype", "outcome", "placement"];
-  onFilters(ids, () => { shown = PAGE; drawCases(); });
+  onFilters(caseFilters, () => { shown = PAGE; drawCases(); });
   $("cases").addEventListener("click", onCaseClick);
   $("more").addEventListener("click", () => { shown += PAGE; drawCases(); });
   addEventListener("hashchange", readHash);
@@ -177,8 +177,11 @@ function startCases() {
 function readHash() {
   const hash = decodeURIComponent(location.hash.slice(1));
   const cell = hash.match(/^v(\d+)\.(.*)$/);
+  const named = hash.startsWith("case=");
+  // What an earlier link or filter left would hide what this one points to.
+  if (cell || named) for (const id of caseFilters) $(id).value = "";
   if (cell) { $("version").value = cell[1]; $("dtype").value = cell[2]; }
-  if (hash.startsWith("case=")) { open = new Set([hash.slice(5)]); $("search").value = hash.slice(5); }
+  if (named) { open = new Set([hash.slice(5)]); $("search").value = hash.slice(5); }
   shown = PAGE;
   drawCases();
 }
@@ -238,7 +241,7 @@ function caseHtml(c) {
     `<td class="n">${c.since_version || ""}</td><td class="mono">${text(c.dtype || "")}</td><td>${text(c.stage)}</td>` +
     `<td>${c.placement ? badge(c.placement) : ""}</td><td class="n">${figure(c.errors && c.errors.max_ulp)}</td>` +
     `<td class="n">${figure(c.errors && c.errors.max_abs)}</td><td class="n">${figure(c.cycles)}</td>` +
-    `<td class="n">${figure(c.traffic_bytes)}</td><td class="n">${figure(c.energy_pj)}</td><td class="why">${why}</td></tr>`;
+    `<td class="n">${figure(c.traffic_bytes)}</td><td class="n">${figure(c.energy_pj)}</td><td class="why"><div>${why}</div></td></tr>`;
   return expanded ? `${row}<tr class="detail"><td colspan="${columnsOfCases.length}">${detailHtml(c)}</td></tr>` : row;
 }
 
