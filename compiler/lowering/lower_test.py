@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from compiler.errors import LoweringError
+from compiler.errors import EvaluationError
 from compiler.ir import Builder, Graph, Value, type_of
 from compiler.lowering.lower import LoweringOptions, lower
 from compiler.ops.contraction import Conv, MatMul
@@ -100,6 +101,12 @@ def _numpy_attention(q: Array, k: Array, v: Array) -> Array:
 def _used_twice(b: Builder, x: Value) -> tuple[Value, ...]:
     e = b(Exp, x)
     return e, b(ReduceSum, e, axes=(0,), keep_dims=False), b(Mul, e, e)
+
+
+def _empty_beside_others(b: Builder, x: Value) -> tuple[Value, ...]:
+    exponential = b(Exp, x)
+    empty = b(Tile, x, _c(b, 0, 1))
+    return exponential, empty, b(MatMul, empty, b(Transpose, x, permutation=(1, 0)))
 
 
 CASES: dict[str, tuple[list[Array], Callable[..., Any], Callable[..., Any]]] = {
@@ -224,6 +231,11 @@ CASES: dict[str, tuple[list[Array], Callable[..., Any], Callable[..., Any]]] = {
         lambda b, x: b(MatMul, b(Tile, x, _c(b, 0, 1)), b(Transpose, x, permutation=(1, 0))),
         lambda x: np.zeros((0, 3), x.dtype),
     ),
+    "empty_beside_other_outputs": (
+        [_floats(3, 5)],
+        _empty_beside_others,
+        lambda x: (np.exp(x), np.zeros((0, 5), x.dtype), np.zeros((0, 3), x.dtype)),
+    ),
     "value_used_twice": (
         [_floats(30, 40)],
         _used_twice,
@@ -300,3 +312,13 @@ def test_more_loops_than_an_instruction_has_go_to_the_host() -> None:
     (step,) = lower(graph, _narrow_instructions()).block.steps
     assert isinstance(step, Host)
     assert step.reason == "it takes 6 loops; an instruction of reference-npu has 4"
+
+
+def test_a_look_up_among_no_elements_is_left_to_the_host_which_refuses_it() -> None:
+    inputs = [_floats(0, 3), np.array([0, 1])]
+    executable = lower(_build(inputs, lambda b, x, i: b(Gather, x, i)), TARGETS["roomy"])
+    (step,) = executable.block.steps
+    assert isinstance(step, Host)
+    assert step.reason == "it looks up a dim without elements"
+    with pytest.raises(EvaluationError, match="index 0 is outside"):
+        Machine(executable).execute(inputs)

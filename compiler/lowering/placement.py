@@ -9,7 +9,7 @@ from compiler.ir import Op, TensorType, Type, Value
 from compiler.lowering.contraction import contraction_of, factor_elements, with_wide_products
 from compiler.lowering.fusion import with_immediates
 from compiler.lowering.machine import Machine, elements_of
-from compiler.lowering.nests import Nest, nests_of, rewrite_expression
+from compiler.lowering.nests import LookupIndex, Nest, nests_of, rewrite_expression
 from compiler.lowering.tiling import Tiler, scatters, tabled_reads
 from compiler.ops.registry import Operator
 from compiler.ops.work import Index, Literal
@@ -154,6 +154,9 @@ def _nest_reason(nest: Nest, machine: Machine) -> str | None:
     reason = _limit_reason(nest, contraction, machine)
     if reason is not None:
         return reason
+    lookups = [dim for dims in (nest.write, *(read.dims for read in tabled_reads(nest))) for dim in dims]
+    if any(isinstance(dim, LookupIndex) and dim.extent == 0 for dim in lookups):
+        return "it looks up a dim without elements"
     if nest.continues and nest.combiner is not None and all(isinstance(dim, Index) for dim in nest.write):
         return "it combines onto elements written before, at places known ahead"
     if nest.points and not Tiler(nest, contraction, machine, machine.sram_bytes).is_possible():
