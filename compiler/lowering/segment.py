@@ -135,7 +135,8 @@ class Segment:
                 continue
             if not root.tensor.size:
                 # Perhaps no step made it: there was nothing to make. Nothing of it is read either.
-                self.stream.buffer(root, Role.OUTPUT if root in self._kept else Role.TEMPORARY)
+                if root not in self._kept:
+                    self.stream.buffer(root, Role.TEMPORARY)
                 continue
             constant = None if root.op is None else root.op.attributes.get("value")
             if isinstance(constant, Constant) and root.op is not None and root.op.definition.holds_constant:
