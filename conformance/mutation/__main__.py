@@ -28,7 +28,7 @@ _PRELOADED = (
 )  # fmt: skip
 """What children need and no fault is in: loaded once, before the first fork."""
 
-_LIMITS = Limits(cpu_seconds=60, memory_mb=6000)
+_LIMITS = Limits(cpu_seconds=60, memory_mb=6000, wall_seconds=1800)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -59,11 +60,11 @@ def _at_end(change: Callable[[Any], Any]) -> Callable[[Array], Array]:
 
 
 def _negated_zeros(array: Array) -> Array:
-    return np.where(array == 0, -array, array).astype(array.dtype)
+    return np.where(array == 0, np.negative(array), array).astype(array.dtype)
 
 
 def _other_infinities(array: Array) -> Array:
-    return np.where(np.isinf(array.astype(np.float64)), -array, array).astype(array.dtype)
+    return np.where(np.isinf(array.astype(np.float64)), np.negative(array), array).astype(array.dtype)
 
 
 def _saturated(array: Array) -> Array:
@@ -101,9 +102,9 @@ def _longer(value: object) -> object:
 
 
 DAMAGES: Mapping[str, Damage] = {
-    **{f"scaled by {units} units": _on_floats(lambda a, units=units: scaled(a, units)) for units in (1, 2, 8, 24, 96)},
-    "scaled down by 8 units": _on_floats(lambda a: scaled(a, -8.0)),
-    **{f"{bits} bits short": _on_floats(lambda a, bits=bits: shortened(a, bits)) for bits in (1, 3, 6)},
+    **{f"scaled by {units} units": _on_floats(partial(scaled, units=units)) for units in (1, 2, 8, 24, 96)},
+    "scaled down by 8 units": _on_floats(partial(scaled, units=-8.0)),
+    **{f"{bits} bits short": _on_floats(partial(shortened, bits=bits)) for bits in (1, 3, 6)},
     "last element NaN": _on_floats(_at_end(lambda x: x * np.nan)),
     "last element infinite": _on_floats(_at_end(lambda _: np.inf)),
     "last element wrong": _on_floats(_at_end(lambda x: x * 2 + x.dtype.type(1))),

@@ -22,6 +22,8 @@ from reports.record import Outcome
 
 _GREEN = (str(Outcome.PASSED), str(Outcome.FOLDED))
 _DAMAGED_CASES_A_KEY = 2
+_ALWAYS_WHOLE = 1000
+"""Suites up to this size are taken whole, whatever share of the cases is asked for."""
 
 
 def record_cases(part: int, parts: int, share: int) -> Pool:
@@ -57,7 +59,7 @@ def _chosen(part: int, parts: int, share: int) -> Iterator[tuple[Suite, CaseInfo
         suite = make_suite(name)
         infos = [info for info in suite.cases() if (name, info.input_mode) != ("invalid", "file")]
         keys = [(info.operator, info.dtype) for info in infos]
-        order = spread(keys, name)[: -(-len(infos) // share)]
+        order = spread(keys, name)[: -(-len(infos) // (share if len(infos) > _ALWAYS_WHOLE else 1))]
         for place in sorted(order)[part::parts]:
             yield suite, infos[place]
 
@@ -80,6 +82,7 @@ def _recorded(suite: Suite, info: CaseInfo, measured: coverage.Coverage) -> Pool
 
 def with_answers(info: CaseInfo, loaded: LoadedCase) -> PoolCase:
     """Return a case of the pool, not judged yet, with what the oracles say of it."""
+    assert loaded.model is not None
     question = Question(loaded.model, loaded.inputs, loaded.twin, loaded.expected)
     names = [] if loaded.must_fail else _oracles(loaded)
     answers = ask(question, names)

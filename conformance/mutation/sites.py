@@ -94,12 +94,14 @@ def _keywords(node: ast.AST) -> Iterator[tuple[str, str]]:
 
 def _slices(node: ast.AST) -> Iterator[tuple[str, str]]:
     if isinstance(node, ast.Slice):
-        for bound in ("lower", "upper"):
-            value = getattr(node, bound)
-            if value is not None and not isinstance(value, ast.Constant):
-                moved = ast.BinOp(value, ast.Add(), ast.Constant(1))
-                parts = {"lower": node.lower, "upper": node.upper, "step": node.step, bound: moved}
-                yield "slice", ast.unparse(ast.Slice(**parts))
+        if node.lower is not None and not isinstance(node.lower, ast.Constant):
+            yield "slice", ast.unparse(ast.Slice(_one_more(node.lower), node.upper, node.step))
+        if node.upper is not None and not isinstance(node.upper, ast.Constant):
+            yield "slice", ast.unparse(ast.Slice(node.lower, _one_more(node.upper), node.step))
+
+
+def _one_more(value: ast.expr) -> ast.expr:
+    return ast.BinOp(value, ast.Add(), ast.Constant(1))
 
 
 _KINDS: tuple[Callable[[ast.AST], Iterator[tuple[str, str]]], ...] = (

@@ -16,7 +16,7 @@ from conformance.mutation.edits import ROOT, Fault
 from conformance.mutation.importing import can_patch, install, patch
 from conformance.mutation.pool import PoolCase
 
-UNIT_TEST_LIMITS = Limits(cpu_seconds=180, memory_mb=6000)
+UNIT_TEST_LIMITS = Limits(cpu_seconds=180, memory_mb=6000, wall_seconds=1200)
 
 
 @dataclass(frozen=True, slots=True)
