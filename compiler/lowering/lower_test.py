@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from compiler.errors import LoweringError
-from compiler.errors import EvaluationError
+from compiler.errors import EvaluationError, LoweringError
 from compiler.ir import Builder, Graph, Value, type_of
 from compiler.lowering.lower import LoweringOptions, lower
 from compiler.ops.contraction import Conv, MatMul
