@@ -19,7 +19,7 @@ _AXES = frozenset({"axis", "batch_axis", "time_axis"})
 """Integer attributes that number a dimension of an input."""
 _AXIS_IGNORED = frozenset({"QuantizeLinear", "DequantizeLinear"})
 """Operators that ignore their axis where the scale stands for the whole tensor, as in their first case."""
-_FREE_TEXT = frozenset({"equation", "pattern", "delimiter", "locale", "value_string", "dtype", "to"})
+_FREE_TEXT = frozenset({"default_string", "delimiter", "dtype", "equation", "locale", "pattern", "to", "value_string"})
 """Texts that are no choice from a list."""
 _ELEMENT_NUMBERS = {
     name.lower(): number for name, number in TensorProto.DataType.items() if number != TensorProto.UNDEFINED
