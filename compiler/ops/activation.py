@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from compiler.ir import Call, Type, Value
+from compiler.ir import Call, Kind, Type, Value
 from compiler.ops.compose import COMPUTE_TYPE, Emit, Pointwise, Rounded
 from compiler.ops.registry import FLOAT, NUMBER, REAL, Attribute, Operand, Variable, choice, register
 from compiler.ops.scalars import apply_scalar
@@ -331,6 +331,8 @@ class Shrink(Pointwise):
     def _branches(emit: Emit, x: Value, bias: float, high: float, low: float) -> Value:
         zero = emit.scalar(0, x.tensor.element)
         above = emit("select", emit("gt", x, high), emit("sub", x, bias), zero)
+        if x.tensor.element.kind is Kind.UNSIGNED and low <= 0:
+            return above
         return emit("select", emit("lt", x, low), emit("add", x, bias), above)
 
     def values(self, call: Call, x: Array) -> Array:

@@ -14,11 +14,22 @@ if TYPE_CHECKING:
 
     from compiler.ir import Value
 
+CHECKED_DOMAINS: Final = frozenset({"", "ai.onnx.ml"})
+"""Domains whose operators the tables are about; no name is in both."""
+_TRANSFORMS: Final = {"post_transform": frozenset({"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"})}
+_KERNELS: Final = {"kernel_type": frozenset({"LINEAR", "POLY", "RBF", "SIGMOID"})}
 _REDUCTIONS: Final = frozenset({"none", "sum", "mean"})
 CHOICES: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
     "Cast": {"round_mode": frozenset({"nearest", "up", "down"})},
     "CastLike": {"round_mode": frozenset({"nearest", "up", "down"})},
     "CausalConvWithState": {"activation": frozenset({"none", "silu", "swish"})},
+    "LinearClassifier": _TRANSFORMS,
+    "LinearRegressor": _TRANSFORMS,
+    "Normalizer": {"norm": frozenset({"MAX", "L1", "L2"})},
+    "SVMClassifier": _TRANSFORMS | _KERNELS,
+    "SVMRegressor": _TRANSFORMS | _KERNELS,
+    "TreeEnsembleClassifier": _TRANSFORMS,
+    "TreeEnsembleRegressor": _TRANSFORMS,
     "LinearAttention": {"update_rule": frozenset({"linear", "gated", "delta", "gated_delta"})},
     "NegativeLogLikelihoodLoss": {"reduction": _REDUCTIONS},
     "RoiAlign": {

@@ -11,7 +11,7 @@ from compiler.errors import InvalidModel, UnsupportedOperator
 from compiler.frontends.onnx import converters
 from compiler.frontends.onnx.attributes import bound_attributes, checked_attributes
 from compiler.frontends.onnx.data import constant_from, sparse_constant
-from compiler.frontends.onnx.domains import check_choices, check_sizes
+from compiler.frontends.onnx.domains import CHECKED_DOMAINS, check_choices, check_sizes
 from compiler.frontends.onnx.fold import Folder
 from compiler.frontends.onnx.functions import LocalFunctions, schema_function
 from compiler.frontends.onnx.reader import Source, canonical_domain, read_model, read_opsets, require_text
@@ -248,7 +248,7 @@ class _Importer:
         check_arity(schema, node.input, node.output, what)
         values = checked_attributes(attributes, schema, self._source.folder, what)
         check_types(schema, inputs, what)
-        if schema.domain == "":
+        if schema.domain in CHECKED_DOMAINS:
             check_choices(schema.name, values, what)
             check_sizes(schema.name, values, inputs, what)
         builder.location = at(label, node.op_type, frame.source)

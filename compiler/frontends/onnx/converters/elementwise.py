@@ -9,7 +9,7 @@ import numpy as np
 
 from compiler.frontends.onnx.converters.common import aligned, cast
 from compiler.frontends.onnx.site import Site, converts
-from compiler.ir import F32, Definition, Value
+from compiler.ir import F32, F64, Definition, Value
 from compiler.ops import compare, elementwise, logic
 
 if TYPE_CHECKING:
@@ -185,11 +185,12 @@ def where(site: Site) -> Value:
 
 @converts("Clip", until=10)
 def clip_by_attributes(site: Site) -> Value:
-    """Bounds are attributes. Version 6 names the least and greatest float32 as defaults, which means no bound."""
+    """Bounds are attributes. Those that version 6 has by default, the least and greatest float32, bound float64 too."""
     bounds: list[Value | None] = []
+    narrow = site.tensor(0).element is not F64
     for name, none in (("min", np.finfo(np.float32).min), ("max", np.finfo(np.float32).max)):
         bound = site.attribute(name)
-        unbounded = bound is None or (site.version >= 6 and bound == float(none))
+        unbounded = bound is None or (narrow and bound == float(none))
         bounds.append(None if unbounded else site.scalar_like(bound, site.input(0)))
     return site.b(elementwise.Clamp, site.input(0), *bounds)
 

@@ -103,7 +103,7 @@ def _old_trees(site: Site, kind: str) -> _Trees:
     return _Trees(nodes, weighted, np.array(targets, np.int64), weights, roots)
 
 
-@converts("TreeEnsembleRegressor", domain=ML)
+@converts("TreeEnsembleRegressor", domain=ML, until=4)
 def tree_ensemble_regressor(site: Site) -> Results:
     """Joined weights plus base values, transformed."""
     trees, emit = _old_trees(site, "target"), Emit(site.b)
@@ -130,7 +130,7 @@ def _with_base(site: Site, emit: Emit, scores: Value, count: int) -> Value:
     return emit("add", scores, emit.constant(base))
 
 
-@converts("TreeEnsembleClassifier", domain=ML)
+@converts("TreeEnsembleClassifier", domain=ML, until=4)
 def tree_ensemble_classifier(site: Site) -> Results:
     """The class with the greatest sum of votes; votes for one class of two alone are its score."""
     trees, emit = _old_trees(site, "class"), Emit(site.b)
