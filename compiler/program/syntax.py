@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import warnings
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from compiler.errors import InvalidText, OpatlasError
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 def parse_statements(text: str) -> list[ast.stmt]:
     """The statements of the text. Raises InvalidText."""
     try:
-        return ast.parse(text).body
+        with warnings.catch_warnings():
+            # Python warns of a number that runs into a name, before it refuses it.
+            warnings.simplefilter("ignore", SyntaxWarning)
+            return ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line, column = getattr(error, "lineno", None) or 1, getattr(error, "offset", None) or 1
         reason = getattr(error, "msg", None) or str(error)

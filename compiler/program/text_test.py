@@ -1,6 +1,7 @@
 """Programs as text: they read back exactly, and wrong text is refused with line and column."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -95,3 +96,10 @@ def test_a_file_that_is_no_executable_is_refused(content, tmp_path):
         load_executable(path)
     with pytest.raises(InvalidText, match="is no saved executable"):
         load_executable(tmp_path / "missing.opx")
+
+
+def test_a_number_that_runs_into_a_name_is_refused_without_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InvalidText, match="invalid decimal literal"):
+            parse_program("program('p', 1x)", {})

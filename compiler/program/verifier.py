@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, Final
 from compiler.errors import InvalidProgram
 from compiler.ops.work import SCALAR_FUNCTIONS, Apply, Arg, Position
 from compiler.program.addresses import address_bounds, check_strides, describe, placed, reach, touches
-from compiler.program.executable import Run
+from compiler.program.executable import Alias, Host, If, Loop, Role, Run
 from compiler.program.instructions import Matmul, Memory, Repeat, Transfer, Vector
 from compiler.program.ordering import check_order
 from compiler.program.printer import executable_steps
 from compiler.program.segments import Segments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from compiler.ops.work import Expression
     from compiler.program.addresses import Placed
-    from compiler.program.executable import Executable, Program
+    from compiler.program.executable import Block, Executable, Program, Slot
     from compiler.program.instructions import Address, Operand, Region, Step
     from compiler.targets import Target
 
@@ -49,10 +49,54 @@ def verify_program(program: Program, target: Target) -> None:
 
 
 def verify_executable(executable: Executable, target: Target) -> None:
-    """Verify every program of the executable, those of branches and loop bodies too. Raises InvalidProgram."""
+    """Verify every program of the executable, those of branches and loop bodies too, and that slots are filled.
+
+    Raises InvalidProgram.
+    """
+    _check_slots(executable.block, {*executable.constants})
     runs = [step for step in executable_steps(executable.block) if isinstance(step, Run)]
     for program in {id(step.program): step.program for step in runs}.values():
         verify_program(program, target)
+
+
+def _check_slots(block: Block, filled: set[Slot]) -> None:
+    """Each slot that is read is one that an earlier step of the block, or one around it, has filled."""
+    filled = {*filled, *block.inputs}
+    for step in block.steps:
+        reads, results, blocks = _SLOTS[type(step)](step)
+        kind = type(step).__name__.lower()
+        _require_filled(reads, filled, kind)
+        for inner in blocks:
+            _check_slots(inner, filled)
+        filled.update(results)
+        if isinstance(step, Run):
+            _check_arity(step)
+    _require_filled(block.outputs, filled, "block's end")
+
+
+def _require_filled(reads: Iterable[Slot | None], filled: set[Slot], kind: str) -> None:
+    for slot in reads:
+        if slot is not None and slot not in filled:
+            msg = f"a {kind} reads slot {slot}, which nothing before it fills; expected one of {sorted(filled)}"
+            raise InvalidProgram(msg)
+
+
+def _check_arity(step: Run) -> None:
+    for role, slots in ((Role.INPUT, step.inputs), (Role.OUTPUT, step.outputs)):
+        buffers = sum(buffer.role is role for buffer in step.program.buffers)
+        if buffers != len(slots):
+            msg = f"program '{step.program.name}' has {buffers} {role.value} buffers; a run gives it {len(slots)} slots"
+            raise InvalidProgram(msg)
+
+
+_SLOTS: dict[type, Callable[[Any], tuple[tuple[Slot | None, ...], tuple[Slot, ...], tuple[Block, ...]]]] = {
+    Run: lambda step: (step.inputs, step.outputs, ()),
+    Host: lambda step: (step.operands, step.results, ()),
+    Alias: lambda step: ((step.operand,), (step.result,), ()),
+    If: lambda step: ((step.condition,), step.results, (step.then_block, step.else_block)),
+    Loop: lambda step: ((step.trip_count, step.condition, *step.carried), step.results, (step.body,)),
+}
+"""Kind of step -> the slots that it reads, those that it fills, and the blocks inside it."""
 
 
 def _check_sizes(program: Program, target: Target) -> None:

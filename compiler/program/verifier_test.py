@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler.errors import InvalidProgram
-from compiler.ir import F32, F64, I8, I32
+from compiler.ir import F32, F64, I8, I32, Location
 from compiler.ops.work import Apply, Arg, Literal, Position
 from compiler.program.addresses import (
     Touch,
@@ -20,11 +20,12 @@ from compiler.program.addresses import (
     reach,
     value_of,
 )
+from compiler.program.executable import Block, Executable, If, Loop, Run
 from compiler.program.handmade_test import DRAM, SRAM, matmul_program, vector_program, without_waits
 from compiler.program.instructions import Address, Operand, Region, Repeat, Rotation, Wait
 from compiler.program.ordering import runs, share_bytes
 from compiler.program.random_programs_test import addresses
-from compiler.program.verifier import verify_program
+from compiler.program.verifier import verify_executable, verify_program
 from compiler.targets import load_target
 
 TARGET = load_target("reference-npu")
@@ -213,3 +214,26 @@ def test_a_type_that_the_vector_unit_lacks_is_refused():
 
     program = vector_program([], (3,), Literal(0.0, F64), tensor(F64, (3,)), (8,))
     refused(program, "f64, which the vector unit of target 'reference-npu' lacks")
+
+
+def _executable(block):
+    return Executable("reference-npu", block, {}, {}, ("x",), ("y",))
+
+
+@pytest.mark.parametrize(
+    ("block", "said"),
+    [
+        (Block((0, 1), (Run(PROGRAM, (0, 7), (2,)),), (2,)), "a run reads slot 7, .* expected one of \\[0, 1\\]"),
+        (Block((0, 1), (Run(PROGRAM, (0, 1), (2,)),), (3,)), "a block's end reads slot 3"),
+        (Block((0, 1), (Run(PROGRAM, (0,), (2,)),), (2,)), "2 input buffers; a run gives it 1 slots"),
+        (Block((0,), (If(9, Block((), (), ()), Block((), (), ()), (), Location()),), ()), "a if reads slot 9"),
+        (
+            Block((0,), (If(0, Block((), (), (5,)), Block((), (), (0,)), (1,), Location()),), ()),
+            "a block's end reads slot 5",
+        ),
+        (Block((0,), (Loop(None, None, (4,), Block((), (), ()), (), Location()),), ()), "a loop reads slot 4"),
+    ],
+)
+def test_steps_read_slots_that_are_filled(block, said):
+    with pytest.raises(InvalidProgram, match=said):
+        verify_executable(_executable(block), TARGET)
