@@ -135,8 +135,11 @@ def _symbols(dims: Sequence[Dim]) -> list[str]:
 @lru_cache(maxsize=64)
 def _expression(pattern: str) -> Any:  # noqa: ANN401 - the package has no annotations
     """The compiled expression. Raises InvalidAttribute for a pattern that RE2 does not take."""
-    import re2  # type: ignore[import-untyped]
-
+    try:
+        import re2  # type: ignore[import-untyped]
+    except ImportError as error:
+        msg = "regex_full_match: RE2 is not installed; it comes with the extra 'regex' (pip install opatlas[regex])"
+        raise EvaluationError(msg) from error
     options = re2.Options()
     options.log_errors = False
     try:
