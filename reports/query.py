@@ -91,6 +91,9 @@ class Database:
             found = self._connection.execute(sql)
         except duckdb.Error as error:
             raise BadQuery(f"the query is refused: {' '.join(str(error).split())}") from error
+        # DuckDB's answer to no statement at all is None.
+        if found is None:
+            raise BadQuery("the query is empty; expected a statement of SQL")
         columns = [column[0] for column in found.description or ()]
         return [dict(zip(columns, row, strict=True)) for row in found.fetchall()]
 

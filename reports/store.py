@@ -122,7 +122,7 @@ def read_records(paths: Path | str | Iterable[Path | str]) -> Records:
 def _parse(line: str, path: Path, number: int) -> Record | BadLine:
     try:
         data = json.loads(line)
-    except json.JSONDecodeError:
+    except (json.JSONDecodeError, RecursionError):
         return BadLine(path, number, "no complete JSON object; the run was cut off while it wrote this line")
     schema = data.get("schema", SCHEMA) if isinstance(data, dict) else SCHEMA
     if isinstance(schema, int) and schema > SCHEMA:

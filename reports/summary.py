@@ -60,6 +60,19 @@ class Disagreement(_Model):
     ruling: str | None
 
 
+class Ruled(_Model):
+    """Cases of one operator whose references differ in one way: which of them follows the specification, by which rule.
+
+    `follows` and `rule` are empty where the manifest rules on nothing; such cases stay disagreements.
+    """
+
+    operator: str
+    follows: str
+    rule: str
+    cases: int
+    example: str
+
+
 class Surprise(_Model):
     """A case that ended otherwise than its expectations file says."""
 
@@ -95,6 +108,7 @@ class Summary(_Model):
     reasons: list[Reason]
     host_reasons: list[HostReason]
     disagreements: list[Disagreement]
+    rulings: list[Ruled] = Field(default_factory=list)
     unexpected: list[Surprise]
     cost: Cost
     duplicates: int = 0
@@ -125,13 +139,15 @@ _HOST_REASONS = f"""
 NO_VOTE = "own-evaluate"
 """The compiler's own evaluation is recorded beside the references, but it is not one of them."""
 
-_DISAGREEMENTS = f"""
-    SELECT case_id, outcome, oracles, ruling FROM (
-        SELECT *, [entry.value FOR entry IN map_entries(oracles) IF entry.key <> '{NO_VOTE}'] AS votes FROM records
-    )
+_DISAGREEING = f"""
+    FROM (SELECT *, [entry.value FOR entry IN map_entries(oracles) IF entry.key <> '{NO_VOTE}'] AS votes FROM records)
     WHERE outcome = 'oracle_disagreement' OR (list_contains(votes, 'agrees') AND list_contains(votes, 'differs'))
-    ORDER BY case_id, backend, target
 """  # noqa: S608 - the name is a constant of this module
+_DISAGREEMENTS = f"SELECT case_id, outcome, oracles, ruling {_DISAGREEING} ORDER BY case_id, backend, target"
+_RULINGS = f"""
+    SELECT operator, coalesce(ruling, ''), count(*) AS cases, min(case_id) {_DISAGREEING}
+    GROUP BY operator, ruling ORDER BY ruling IS NULL DESC, cases DESC, 1, 2
+"""
 _SURPRISES = """
     SELECT case_id, coalesce(expected, 'no entry'), outcome, stage FROM records WHERE unexpected
     ORDER BY case_id, backend, target
@@ -180,11 +196,18 @@ def summarize(
             reasons=[Reason(**_named(Reason, row)) for row in database.rows(_REASONS)],
             host_reasons=[HostReason(**_named(HostReason, row)) for row in database.rows(_HOST_REASONS)],
             disagreements=[Disagreement(**_named(Disagreement, row)) for row in database.rows(_DISAGREEMENTS)],
+            rulings=[_ruled(*row) for row in database.rows(_RULINGS)],
             unexpected=[Surprise(**_named(Surprise, row)) for row in database.rows(_SURPRISES)],
             cost=_cost(found, database),
             duplicates=duplicates,
             unreadable=[str(line) for line in bad_lines],
         )
+
+
+def _ruled(operator: str, ruling: str, cases: int, example: str) -> Ruled:
+    """The ruling of a record is `oracle: rule`."""
+    follows, _, rule = ruling.partition(": ")
+    return Ruled(operator=operator, follows=follows, rule=rule, cases=cases, example=example)
 
 
 def _named(model: type[BaseModel], row: tuple[Any, ...]) -> dict[str, Any]:

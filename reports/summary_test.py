@@ -69,6 +69,15 @@ def test_a_ruled_disagreement_of_references_is_listed_although_the_case_passed()
     assert (entry.case_id, entry.ruling) == ("r", "Slice-13: ends are clamped")
 
 
+def test_rulings_say_who_follows_the_specification_by_which_rule():
+    differ = {"onnxruntime": "agrees", "reference": "differs"}
+    records = [record(name, oracles=differ, ruling="onnxruntime: ends are clamped") for name in ("a", "b")]
+    open_case = record("c", oracles=differ, outcome="oracle_disagreement")
+    unruled, ruled = summarize([*records, open_case]).rulings
+    assert (ruled.follows, ruled.rule, ruled.cases, ruled.example) == ("onnxruntime", "ends are clamped", 2, "a")
+    assert (unruled.follows, unruled.rule, unruled.example) == ("", "", "c")
+
+
 def test_the_compilers_own_evaluation_is_no_reference_that_could_disagree():
     own = record("o", oracles={"onnxruntime": "agrees", "own-evaluate": "differs"})
     assert summarize([own]).disagreements == []

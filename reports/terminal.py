@@ -33,6 +33,8 @@ def summary_text(summary: Summary) -> RenderableType:
     parts: list[RenderableType] = [_heading(summary), _counts(summary), _reach(summary)]
     if summary.reasons:
         parts.append(_reasons(summary))
+    if summary.rulings:
+        parts += [Text(f"{len(summary.disagreements)} cases in which references differ:", style="bold"), _rulings(summary)]
     if summary.unexpected:
         parts.append(Text(f"{len(summary.unexpected)} cases ended otherwise than expected:", style="bold"))
         parts.extend(
@@ -93,6 +95,16 @@ def _reasons(summary: Summary) -> Table:
         table.add_row(
             str(reason.cases), Text(reason.outcome, style=_STYLES.get(reason.outcome, "")), reason.stage, Text(why)
         )
+    return table
+
+
+def _rulings(summary: Summary) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column, justify in (("cases", "right"), ("operator", "left"), ("follows the specification", "left")):
+        table.add_column(column, justify=justify)  # type: ignore[arg-type]
+    table.add_column("rule", overflow="fold")
+    for ruled in summary.rulings:
+        table.add_row(str(ruled.cases), ruled.operator, ruled.follows or "no ruling", Text(ruled.rule))
     return table
 
 
