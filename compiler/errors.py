@@ -120,3 +120,7 @@ class ExportError(OpatlasError):
 
 class NumericChange(OpatlasError):
     """A pass changed a result by more than its numeric class allows."""
+
+
+class BrokenExtension(OpatlasError):
+    """A package that names operators of its own and cannot be imported."""

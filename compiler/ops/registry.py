@@ -29,6 +29,7 @@ from compiler.ir import (
     Type,
     Value,
 )
+from compiler.ops.extensions import load_extensions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -286,12 +287,14 @@ def operators() -> Mapping[str, Operator]:
 
 
 def lookup(name: str) -> Definition:
-    """The definition of that name, the IR's own two included. Raises InvalidGraph."""
+    """The definition of that name: the IR's own two, ours, or an extension's. Raises InvalidGraph, BrokenExtension."""
     builtin: Iterable[Definition] = (RETURN, CONSTANT)
     for candidate in builtin:
         if candidate.name == name:
             return candidate
     found = _OPERATORS.get(name)
+    if found is None and load_extensions():
+        found = _OPERATORS.get(name)
     if found is None:
         msg = f"operator '{name}' is unknown"
         raise InvalidGraph(msg)

@@ -11,6 +11,7 @@ from onnx.defs import OpSchema
 from compiler.errors import InvalidModel, TypeMismatch, UnsupportedOperator
 from compiler.frontends.onnx.site import converter_for
 from compiler.onnx_types import type_string
+from compiler.ops.extensions import load_extensions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,6 +46,13 @@ def _versions(domain: str, name: str) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
+def _extended_by(domain: str) -> bool:
+    """Whether an extension brings the domain. Raises BrokenExtension."""
+    if load_extensions():
+        known_domains.cache_clear()
+    return domain in known_domains()
+
+
 def schema_for(domain: str, name: str, opsets: Mapping[str, int], node: str) -> OpSchema:
     """The schema of the operator at the imported version of its domain.
 
@@ -55,7 +63,7 @@ def schema_for(domain: str, name: str, opsets: Mapping[str, int], node: str) -> 
     if opset is None:
         shown = f"{domain or 'ai.onnx'}.{name}"
         raise InvalidModel(f"node '{node}' uses {shown}, and the model imports no operator set of it")
-    if domain not in known_domains():
+    if domain not in known_domains() and not _extended_by(domain):
         raise UnsupportedOperator(domain, name, opset, "the domain is unknown", node=node)
     found = _find(domain, name, opset)
     if found is None:
