@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from compiler.errors import LoweringError
-from compiler.ir import Constant, Op, Value
+from compiler.ir import Constant, Value
 from compiler.lowering.fusion import fuse
 from compiler.lowering.kernel import KernelEmitter
 from compiler.lowering.memory import Space
@@ -182,8 +182,3 @@ class Segment:
                 self._spill(resident)
         self._current = number + 1
         self.scratchpad.end_kernel()
-
-
-def ops_of(nests: Sequence[Nest]) -> tuple[Op, ...]:
-    """The operations behind nests, each once."""
-    return tuple(dict.fromkeys(op for nest in nests for op in nest.ops))

@@ -33,10 +33,6 @@ class Scope:
         """Whether the name is visible here."""
         return name in self._names or (self._parent is not None and self._parent.has(name))
 
-    def has_own(self, name: str) -> bool:
-        """Whether this graph itself defines the name."""
-        return name in self._names
-
     def get(self, name: str) -> Value | None:
         """The value of a name that is visible."""
         if name in self._names:
