@@ -183,6 +183,16 @@ def test_records_answer_queries(run, records):
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize("content", ["", "no records\n", '{"schema": 99}\n'], ids=["empty", "text", "of the future"])
+def test_what_holds_no_records_answers_no_query(run, tmp_path, content):
+    path = tmp_path / "records.jsonl"
+    path.write_text(content)
+    status, out, err = run("query", path, "SELECT count(*) FROM records")
+    assert (status, out) == (2, "")
+    assert err.startswith(f"opatlas: error: {path}:")
+    assert err.count("\n") == 1
+
+
 def test_the_difference_as_json_names_the_case(run, records, worse):
     _, out, _ = run("diff", records, worse, "--json")
     assert [change["case_id"] for change in json.loads(out)["regressions"]] == ["onnx/Add-14/float32/2x3/random"]

@@ -100,9 +100,10 @@ def query(
     """Ask records anything, in DuckDB's SQL: a column for each field, `broken` has the cases that did not pass."""
     from reports import read_records
     from reports.query import Database
+    from reports.store import require
 
     session: Session = context.obj
-    with Database(read_records(records)) as database:
+    with Database(require(read_records(records), records)) as database:
         rows = database.named_rows(sql)
     if as_json:
         session.show_json(rows)

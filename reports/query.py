@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import duckdb
 
-from reports.errors import BadQuery
+from reports.errors import BadQuery, ReportError
 from reports.record import Record
 
 _COLUMNS = {
@@ -75,10 +75,15 @@ class Database:
         with tempfile.TemporaryDirectory(prefix="opatlas-") as folder:
             path = Path(folder) / "records.jsonl"
             path.write_text("".join(record.to_line() + "\n" for record in records), encoding="utf-8")
-            self._connection.execute(
-                f"CREATE TABLE records AS SELECT * FROM read_json(?, format = 'newline_delimited', columns = {{{columns}}})",  # noqa: S608, E501 - our own constant names
-                [str(path)],
-            )
+            try:
+                self._connection.execute(
+                    f"CREATE TABLE records AS SELECT * FROM read_json(?, format = 'newline_delimited', columns = {{{columns}}})",  # noqa: S608, E501 - our own constant names
+                    [str(path)],
+                )
+            except duckdb.Error as error:
+                raise ReportError(
+                    f"a record has a value that no column holds: {' '.join(str(error).split())}"
+                ) from error
         self._connection.execute(_BROKEN)
 
     def rows(self, sql: str, parameters: Iterable[object] = ()) -> list[tuple[Any, ...]]:

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from reports.errors import BadQuery
+from reports.errors import BadQuery, ReportError
 from reports.query import _COLUMNS, Database
 from reports.record import Errors, HostOperator, Record
 from reports.record_test import MINIMAL
@@ -51,3 +51,14 @@ def test_anyone_can_ask_and_a_wrong_question_is_one_line():
         ]
         with pytest.raises(BadQuery, match=r"the query is refused: .*colour"):
             database.named_rows("SELECT colour FROM records")
+
+
+def test_no_question_is_refused():
+    with Database([]) as database, pytest.raises(BadQuery, match="the query is empty"):
+        database.named_rows("  ")
+
+
+def test_a_number_beyond_all_columns_is_one_line():
+    with pytest.raises(ReportError, match="a value that no column holds") as refusal:
+        Database([Record(**MINIMAL).model_copy(update={"cycles": 10**40})])
+    assert "\n" not in str(refusal.value)

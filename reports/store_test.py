@@ -62,6 +62,13 @@ def test_bytes_that_are_no_text_are_one_bad_line(tmp_path):
     assert len(found.bad_lines) == 1
 
 
+def test_a_line_nested_without_end_is_one_bad_line(tmp_path):
+    path = tmp_path / "records.jsonl"
+    path.write_text("[" * 100_000 + "\n")
+    found = read_records(path)
+    assert (len(found), len(found.bad_lines)) == (0, 1)
+
+
 def test_a_line_with_a_wrong_field_names_the_field(tmp_path):
     path = tmp_path / "records.jsonl"
     data = json.loads(record("a").to_line())
