@@ -1,4 +1,4 @@
-"""Which of the cases that were chosen have no record: those of a run that was interrupted, or lost a worker or its disk."""
+"""Which of the chosen cases have no record: those of a run that was interrupted, or lost a worker or its disk."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ from reports.store import merge, read_records
 
 HERE = Path(__file__).parent
 _WORKER_INPUT = "conformance"
-_MESSAGES = pytest.StashKey[list[str]]()
-_CHOSEN = pytest.StashKey[list[str]]()
+_MESSAGES: pytest.StashKey[list[str]] = pytest.StashKey()
+_CHOSEN: pytest.StashKey[list[str]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -127,8 +127,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:  # noqa: ANN401 - xdist's WorkerController
-    if not node.config.stash[_CHOSEN]:
-        node.config.stash[_CHOSEN] = [identity.partition("::")[2] for identity in ids]
+    config: pytest.Config = node.config
+    if not config.stash[_CHOSEN]:
+        config.stash[_CHOSEN] = [identity.partition("::")[2] for identity in ids]
 
 
 @pytest.hookimpl(trylast=True)
@@ -154,7 +155,8 @@ def _finish(session: pytest.Session, settings: Settings, exitstatus: int) -> Non
     if not any(output.glob("records-*.jsonl")):
         return
     records = list(read_records(merge(output)))
-    missing = missing_cases(config.stash[_CHOSEN], records)
+    chosen = config.stash[_CHOSEN]
+    missing = missing_cases(chosen, records)
     config.stash[_MESSAGES].extend(write_missing(output, missing))
     if missing and exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -77,10 +77,11 @@ _RANK = "the input has the rank that the operator's specification asks for"
 _SIZES = "sizes that the specification calls equal are equal"
 
 _BOTH_BOOL: Mapping[int, int] = {0: BOOL, 1: BOOL, -1: BOOL}
+_BYTES: Mapping[int, int] = {0: TensorProto.UINT8, 1: TensorProto.UINT8, -1: TensorProto.INT32}
 _BOTH_INT: Mapping[int, int] = {0: INT64, 1: INT64, -1: INT64}
 _TO_BOOL: Mapping[int, int] = {-1: BOOL}
 _BINARY: Mapping[str, Mapping[int, int]] = {
-    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Sum", "Mean", "PRelu"), {}),
+    **{name: {} for name in ("Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Sum", "Mean", "PRelu")},
     **dict.fromkeys(("Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Equal"), _TO_BOOL),
     **dict.fromkeys(("And", "Or", "Xor"), _BOTH_BOOL),
     **dict.fromkeys(("Mod", "BitwiseAnd", "BitwiseOr", "BitwiseXor"), _BOTH_INT),
@@ -189,8 +190,8 @@ _UNEQUAL: tuple[Shapes, ...] = (
     _shapes("Squeeze", [2, 3], [1], values={1: np.array([1])}),
     _shapes("Split", [2, 5], [2], values={1: np.array([2, 4])}, axis=1),
     _shapes("MaxUnpool", [1, 1, 2, 2], [1, 1, 2, 3], elements={1: INT64}, kernel_shape=[2, 2]),
-    _shapes("MatMulInteger", [2, 3], [4, 5], elements={0: TensorProto.UINT8, 1: TensorProto.UINT8, -1: TensorProto.INT32}),
-    _shapes("ConvInteger", [1, 3, 6, 6], [4, 2, 3, 3], elements={0: TensorProto.UINT8, 1: TensorProto.UINT8, -1: TensorProto.INT32}),
+    _shapes("MatMulInteger", [2, 3], [4, 5], elements=_BYTES),
+    _shapes("ConvInteger", [1, 3, 6, 6], [4, 2, 3, 3], elements=_BYTES),
     _shapes("QuantizeLinear", [3, 4], [3], elements={-1: TensorProto.UINT8}, axis=1),
     _shapes("DequantizeLinear", [3, 4], [3], elements={0: TensorProto.UINT8}, axis=1),
     _shapes("Where", [2, 3], [2, 4], [2, 3], elements={0: BOOL}),
@@ -232,9 +233,8 @@ def _loop(
     trip: ValueInfoProto = N,
     results: Sequence[str] = ("y",),
 ) -> ModelProto:
-    body = helper.make_graph(
-        list(nodes), "body", *([helper.make_tensor_value_info(*one) for one in part] for part in (inputs, outputs))
-    )
+    taken, given = ([helper.make_tensor_value_info(*one) for one in part] for part in (inputs, outputs))
+    body = helper.make_graph(list(nodes), "body", taken, given)
     node = _node("Loop", [trip.name, "", "x"], results, body=body)
     return _model([node], [trip, X], [(name, FLOAT, None) for name in results])
 
@@ -244,7 +244,10 @@ _STEP = _node("Relu", ["v"], ["w"])
 
 
 def _scan(
-    nodes: Sequence[NodeProto], inputs: Sequence[tuple[str, int, Dims]], count: int, **attributes: Any  # noqa: ANN401
+    nodes: Sequence[NodeProto],
+    inputs: Sequence[tuple[str, int, Dims]],
+    count: int,
+    **attributes: Any,  # noqa: ANN401
 ) -> ModelProto:
     body = helper.make_graph(
         list(nodes), "body", [helper.make_tensor_value_info(*one) for one in inputs],

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import onnx
-from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from opsets import Item, ManifestError
 from opsets.signature import Attribute, Parameter, Signature, onnx_versions
@@ -38,16 +38,15 @@ class Subject:
     @classmethod
     def of(cls, item: Item) -> Subject:
         """The operator version of a manifest item."""
-        return cls(
-            item.signature, onnx_versions()[item.domain, item.operator], item.newest, item.entry.template
-        )
+        return cls(item.signature, onnx_versions()[item.domain, item.operator], item.newest, item.entry.template)
 
     def node(self, model: ModelProto) -> NodeProto:
         """The node of the operator in a model.
 
         :raises ManifestError: if the model has none.
         """
-        for node in model.graph.node:
+        nodes: list[NodeProto] = list(model.graph.node)
+        for node in nodes:
             if node.op_type == self.signature.operator:
                 return node
         raise ManifestError(f"{self.signature.operator}-{self.signature.since_version}: found no node of it to break")
@@ -223,7 +222,8 @@ def _numbers(elements: tuple[str, ...]) -> set[int]:
 
 
 _PROBES = (
-    TensorProto.STRING, TensorProto.BOOL, TensorProto.COMPLEX64, TensorProto.FLOAT, TensorProto.INT64, TensorProto.UINT8,
+    TensorProto.STRING, TensorProto.BOOL, TensorProto.COMPLEX64, TensorProto.FLOAT, TensorProto.INT64,
+    TensorProto.UINT8,
 )  # fmt: skip
 
 

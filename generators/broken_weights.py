@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from onnx import ModelProto, TensorProto, helper
 
@@ -67,7 +68,7 @@ def _all() -> Iterator[tuple[str, BrokenGraph]]:
                 f"weights-{name}-{element.lower()}",
                 BrokenGraph(
                     f"weights-{name}", statement, "InvalidModel", "Identity",
-                    lambda element=element, change=change: _build(element, change),
+                    partial(_build, element, change),
                 ),
             )  # fmt: skip
 

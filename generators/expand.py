@@ -106,7 +106,7 @@ def special_elements(case: Case) -> frozenset[str]:
     found: set[str] = set()
     for formal in item.inputs:
         draw = item.entry.inputs.get(formal.name)
-        if formal.name in drawn and (draw is None or draw.draw == "class" and not draw.finite):
+        if formal.name in drawn and (draw is None or (draw.draw == "class" and not draw.finite)):
             named = types.get(str(formal.type_name))
             found.update([named] if named else formal.elements if formal.type_name is None else [case.dtype])
     return frozenset(name for name in found if applies("special", name))

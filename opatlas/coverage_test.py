@@ -47,9 +47,7 @@ def test_a_passing_case_counts_for_its_operator_version_and_type(tmp_path, relu)
 
 def test_a_red_case_beside_a_passing_one_leaves_the_cell_not_whole(tmp_path, relu):
     first, second = [case for case in relu if case.dtype == "float32"][:2]
-    found = figures(
-        tmp_path / "records.jsonl", [record(first, Outcome.PASSED), record(second, Outcome.WRONG_RESULT)]
-    )
+    found = figures(tmp_path / "records.jsonl", [record(first, Outcome.PASSED), record(second, Outcome.WRONG_RESULT)])
     cells = found["ai.onnx: cells"]
     assert (cells.tried, cells.passed, cells.whole) == (1, 1, 0)
     assert found["operator cases"].missing[second.id] == "wrong result: why"
@@ -66,4 +64,4 @@ def test_nan_and_infinity_count_where_a_case_draws_them(tmp_path, relu):
     named = found["ai.onnx: float cells with NaN or infinity"]
     assert named.tried == 1
     assert "Relu-14 float16" not in named.missing
-    assert named.missing["RandomNormal-22 float32" if "RandomNormal-22 float32" in named.missing else "Range-27 float32"]
+    assert named.missing["Range-27 float32"] == "it has no number of elements then"

@@ -34,7 +34,10 @@ def summary_text(summary: Summary) -> RenderableType:
     if summary.reasons:
         parts.append(_reasons(summary))
     if summary.rulings:
-        parts += [Text(f"{len(summary.disagreements)} cases in which references differ:", style="bold"), _rulings(summary)]
+        parts += [
+            Text(f"{len(summary.disagreements)} cases in which references differ:", style="bold"),
+            _rulings(summary),
+        ]
     if summary.unexpected:
         parts.append(Text(f"{len(summary.unexpected)} cases ended otherwise than expected:", style="bold"))
         parts.extend(

@@ -65,6 +65,8 @@ class Invalid:
         if info.input_mode == "file":
             return None
         model = self.load(info).model
+        if model is None:
+            return None
         return _REPRODUCER.format(text=onnx.printer.to_text(model), data=model.SerializeToString())
 
 

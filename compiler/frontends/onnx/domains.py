@@ -1,4 +1,4 @@
-"""What ONNX's specification asks of a node in words, where neither the schema nor the type inference of the IR checks it.
+"""What ONNX's specification asks of a node in words, where neither schema nor type inference checks it.
 
 Texts that attributes choose from, and dimensions of several inputs that must be equal.
 """

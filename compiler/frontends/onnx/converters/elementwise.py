@@ -122,7 +122,9 @@ def _folded(combine: Callable[[Site, Value, Value], Value]) -> Converter:
         if site.version < 8 and len({value.tensor.dims for value in values}) > 1:
             static = [value.tensor.shape for value in values if value.tensor.is_static]
             if len(set(static)) > 1:
-                site.bad_shape(f"shapes {[list(shape) for shape in static]} differ; before version 8 nothing broadcasts")
+                site.bad_shape(
+                    f"shapes {[list(shape) for shape in static]} differ; before version 8 nothing broadcasts"
+                )
         return reduce(lambda a, b: combine(site, a, b), values)
 
     return convert
