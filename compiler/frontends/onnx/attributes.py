@@ -131,7 +131,9 @@ def checked_attributes(
         values[name] = read_attribute(proto, folder, what)
     for name, spec in specs.items():
         if spec.required and name not in protos:
-            raise InvalidAttribute(f"{what} lacks attribute '{name}', which {schema.name}-{schema.since_version} requires")
+            raise InvalidAttribute(
+                f"{what} lacks attribute '{name}', which {schema.name}-{schema.since_version} requires"
+            )
     return values
 
 

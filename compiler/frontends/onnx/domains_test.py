@@ -44,7 +44,9 @@ def test_a_rank_that_is_asked_for():
 
 
 def test_a_text_that_is_no_choice():
-    with pytest.raises(InvalidAttribute, match=r"'mode' of node 'y0' \(RoiAlign\) is 'median'; expected one of avg, max"):
+    with pytest.raises(
+        InvalidAttribute, match=r"'mode' of node 'y0' \(RoiAlign\) is 'median'; expected one of avg, max"
+    ):
         import_model(_roi_align("median"))
 
 

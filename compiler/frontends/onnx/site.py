@@ -77,7 +77,9 @@ class Site:
     def axis(self, axis: int, rank: int) -> int:
         """The axis counted from the front. Raises InvalidAttribute outside -rank..rank-1."""
         if not -rank <= axis < rank:
-            raise InvalidAttribute(f"node '{self.node}' ({self.operator}) has axis {axis}; expected {-rank} to {rank - 1}")
+            raise InvalidAttribute(
+                f"node '{self.node}' ({self.operator}) has axis {axis}; expected {-rank} to {rank - 1}"
+            )
         return axis % rank
 
     def axis_of(self, value: Value, axis: int) -> int:
