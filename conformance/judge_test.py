@@ -124,6 +124,22 @@ def test_a_broken_model_must_be_refused_by_name(backend, outcome):
     assert judged(case(must_fail=True), backend).outcome is outcome
 
 
+@pytest.mark.parametrize(
+    ("wanted", "names", "outcome"),
+    [
+        ("Unavailable", True, Outcome.PASSED),
+        ("TypeMismatch", True, Outcome.WRONG_RESULT),
+        ("TypeMismatch", False, Outcome.PASSED),  # names of another compiler's refusals say nothing
+    ],
+)
+def test_a_broken_model_may_ask_for_one_diagnosis(wanted, names, outcome):
+    backend = Backend(at_compile=Unavailable("a class of its own"))
+    backend.names_diagnoses = names
+    found = judged(case(must_fail=True, diagnosis=wanted), backend)
+    assert found.outcome is outcome
+    assert outcome is Outcome.PASSED or found.reason.startswith("refused as Unavailable, expected TypeMismatch: ")
+
+
 def test_cases_about_files_are_not_run_by_backends_that_open_none():
     assert judged(case(must_fail=True, files={"model.onnx": b""}), Backend([X])).outcome is Outcome.NOT_RUN
 
