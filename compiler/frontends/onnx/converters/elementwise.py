@@ -98,7 +98,8 @@ def aligned_power(site: Site) -> Value:
 def power(site: Site) -> Value:
     """Base and exponent may differ in type since version 12; the result has the base's.
 
-    Mixed types are computed in the wider one, and an integer base with a float exponent in the exponent's type.
+    Mixed types are computed in the wider one, and an integer base with a float exponent in the exponent's type, but
+    float32 at the least: float16 holds no integer beyond 2048.
     """
     base, exponent = site.input(0), site.input(1)
     element, other = base.tensor.element, exponent.tensor.element
@@ -107,7 +108,7 @@ def power(site: Site) -> Value:
     if element.is_float and not other.is_float:
         common = element
     elif other.is_float and not element.is_float:
-        common = other
+        common = other if other.bits >= F32.bits else F32
     elif element.is_float or element.bits >= other.bits:
         common = element if element.bits >= other.bits else other
     else:

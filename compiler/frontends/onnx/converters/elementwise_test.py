@@ -278,3 +278,9 @@ def test_prelu_broadcasts_its_slope(opset):
     slope = np.array([0.5, 2.0, 1, 3], np.float32)
     expected = np.where(IMAGE < 0, slope * IMAGE, IMAGE)
     np.testing.assert_array_equal(run_node("PRelu", [IMAGE, slope], opset)[0], expected)
+
+
+def test_an_integer_to_the_power_of_a_short_float_is_not_rounded_to_it():
+    exponent = np.array([4.93], np.float16)
+    (got,) = run_node("Pow", [np.array([4], np.int64), exponent], 15)
+    np.testing.assert_array_equal(got, np.array([int(4 ** float(exponent[0]))]))
