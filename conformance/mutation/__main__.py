@@ -20,7 +20,7 @@ from conformance.mutation.handwritten import equivalent_reasons, handwritten_fau
 from conformance.mutation.pool import Pool, load_pool
 from conformance.mutation.report import FaultRecord, Status, print_report, record_of, write_records
 from conformance.mutation.selection import select_cases
-from conformance.mutation.trial import Trial, load_modules, try_fault, unpatchable
+from conformance.mutation.trial import Trial, load_modules, only_by_import, try_fault
 
 _PRELOADED = (
     "duckdb", "generators", "hypothesis", "jinja2", "ml_dtypes", "numpy", "onnx.reference", "onnxruntime", "opsets",
@@ -83,7 +83,7 @@ def _tried(faults: Sequence[Fault], pool: Pool, options: argparse.Namespace, pro
     """Try faults that only an import can put in, then import everything once and patch the others in."""
     reasons = equivalent_reasons()
     bar = progress.add_task("faults", total=len(faults))
-    by_import = _imported_ones(faults, pool, options)
+    by_import = _imported_ones(faults, options)
     found: dict[str, Trial] = {}
     for imported in (True, False):
         if not imported:
@@ -109,17 +109,12 @@ def _tried(faults: Sequence[Fault], pool: Pool, options: argparse.Namespace, pro
     return found
 
 
-def _imported_ones(faults: Sequence[Fault], pool: Pool, options: argparse.Namespace) -> set[str]:
-    """Return the ids of faults whose lines run while their module is imported, and of those that no patch can put in.
-
-    A child finds out: this process must not import the modules yet.
-    """
-    ran = {fault.id for fault in faults if set(fault.lines) & pool.import_lines.get(fault.path, set())}
-    task = ("patches", partial(unpatchable, [fault for fault in faults if fault.id not in ran]))
-    ((_, found),) = run_children([task], 1, Limits(), options.output / "suite.log")
+def _imported_ones(faults: Sequence[Fault], options: argparse.Namespace) -> set[str]:
+    """Return the ids of faults that only an import can put in. A child finds out: nothing may be imported here yet."""
+    ((_, found),) = run_children([(0, partial(only_by_import, faults))], 1, Limits(), options.output / "suite.log")
     if isinstance(found, Died):
         raise MutationError(f"importing the modules failed: {found.cause}; see {options.output / 'suite.log'}")
-    return ran | set(found)
+    return set(found)
 
 
 def _record(fault: Fault, trial: Trial, equivalent: str) -> FaultRecord:

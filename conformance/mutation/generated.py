@@ -58,11 +58,20 @@ def _by_turns(faults: Sequence[Fault], seed: int) -> list[Fault]:
     """Order faults by a hash, then take their kinds in turn, so that frequent kinds crowd out no rare one."""
     ranks: dict[str, int] = {}
     keyed = []
-    for fault in sorted(faults, key=lambda fault: _hash(fault.id, seed)):
+    for fault in sorted(faults, key=lambda fault: (_hash(_text_of(fault), seed), fault.id)):
         kind = fault.kind
         ranks[kind] = ranks.get(kind, -1) + 1
         keyed.append((ranks[kind], _hash(kind + fault.path, seed), fault))
     return [fault for _, _, fault in sorted(keyed, key=lambda entry: entry[:2])]
+
+
+def _text_of(fault: Fault) -> str:
+    """Return what a fault is without the number of its line: lines move with every change above them."""
+    data = (ROOT / fault.path).read_bytes()
+    (edit,) = fault.edits
+    start, end = data.rfind(b"\n", 0, edit.start) + 1, data.find(b"\n", edit.end)
+    line = data[start:end].decode().strip()
+    return f"{fault.path}:{fault.kind}:{line}:{edit.start - start}:{edit.text}"
 
 
 def _hash(text: str, seed: int) -> str:

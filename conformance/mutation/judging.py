@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import onnx
 
+from compiler.targets import load_target
 from conformance import widening
 from conformance.backends import CaseFailure
-from conformance.backends.opatlas import Opatlas, create
+from conformance.backends.opatlas import Opatlas, _Simulated, create
 from conformance.comparison import Evidence
-from conformance.mutation.pool import PoolCase
+from conformance.mutation.pool import DEFAULT_TARGET, SMALL_TARGET, PoolCase
 from conformance.oracles import Answer
 from conformance.tolerance_names import parse_tolerance
 from conformance.vote import judge_outputs
@@ -31,20 +32,38 @@ class Judged:
     outputs: Sequence[Any] | None = None
 
 
+_SMALL_ARRAY, _SMALL_SRAM, _FEW_BANKS = 4, 2048, 4
+
+
 @cache
-def _backend() -> Opatlas:
-    return create("reference-npu")
+def _backend(target: str) -> Opatlas:
+    return create(target) if target != SMALL_TARGET else _Small(DEFAULT_TARGET)
+
+
+class _Small(Opatlas):
+    """The default target with an array of 4 x 4 and 2 KiB of SRAM."""
+
+    def compile(self, model: onnx.ModelProto) -> Any:  # noqa: ANN401 - as the base
+        return _Simulated(model, _small_target())
+
+
+@cache
+def _small_target() -> Any:  # noqa: ANN401 - a Target
+    usual = load_target(DEFAULT_TARGET)
+    matrix = usual.matrix.model_copy(update={"rows": _SMALL_ARRAY, "columns": _SMALL_ARRAY})
+    sram = usual.sram.model_copy(update={"bytes": _SMALL_SRAM, "banks": _FEW_BANKS})
+    return usual.model_copy(update={"name": SMALL_TARGET, "matrix": matrix, "sram": sram})
 
 
 def judge(case: PoolCase) -> Judged:
     """Compile, run and judge a case as the suite does."""
     stage = Stage.IMPORT
     try:
-        program = _backend().compile(onnx.load_from_string(case.model))
+        program = _backend(case.target).compile(onnx.load_from_string(case.model))
         stage = Stage.SIMULATE
         outputs = [_array(output) for output in program.run(case.inputs)]
     except Exception as error:  # noqa: BLE001 - a faulty compiler may raise anything
-        return _failed(case, _backend().explain(error, stage))
+        return _failed(case, _backend(case.target).explain(error, stage))
     report = program.report
     figures = (str(report.placement), report.cycles, report.traffic_bytes)
     if case.must_fail:

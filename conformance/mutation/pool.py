@@ -10,6 +10,7 @@ import pickle
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,11 @@ from conformance.errors import MutationError
 from conformance.mutation.children import Died, Limits, run_children
 from conformance.mutation.edits import ROOT
 
-SUITES = ("graphs", "operators", "onnx-official", "invalid")
+DEFAULT_TARGET = "reference-npu"
+SMALL_TARGET = "small"
+"""The default target with little memory and a small array: there even small tensors are cut into tiles."""
+
+SUITES = {DEFAULT_TARGET: ("graphs", "operators", "onnx-official", "invalid"), SMALL_TARGET: ("graphs", "operators")}
 _SOURCES = ("compiler", "conformance", "generators", "opsets")
 CASES_A_LINE = 200
 
@@ -31,6 +36,7 @@ class PoolCase:
     """
 
     id: str
+    target: str
     operator: str
     dtype: str
     data_class: str
@@ -51,26 +57,21 @@ class PoolCase:
 
 @dataclass(slots=True)
 class Pool:
-    """Cases, and which of them run a line: path -> line -> places in `cases`.
-
-    `import_lines` run while modules are imported; `red` are the ids of cases that do not pass.
-    """
+    """Cases, and which of them run a line: path -> line -> places in `cases`; `red`: ids of cases that do not pass."""
 
     cases: list[PoolCase] = field(default_factory=list)
-    lines: dict[str, dict[int, list[int]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
+    lines: dict[str, dict[int, list[int]]] = field(default_factory=dict)
     red: list[str] = field(default_factory=list)
-    import_lines: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
 
     def add(self, other: Pool) -> None:
         """Take in what another process recorded."""
         first = len(self.cases)
         self.cases += other.cases
         self.red += other.red
-        for path, imported in other.import_lines.items():
-            self.import_lines[path] |= imported
         for path, lines in other.lines.items():
             for line, places in lines.items():
-                self.lines[path][line] += [first + place for place in places]
+                known = self.lines.setdefault(path, {}).setdefault(line, [])
+                known += [first + place for place in places]
 
 
 def sources_hash() -> str:
@@ -86,38 +87,36 @@ def sources_hash() -> str:
 
 
 def load_pool(folder: Path, jobs: int, share: int = 1) -> Pool:
-    """Return the pool for the present sources, recorded now if it is not there; one case in `share` of the suite.
+    """Return the pool for the present sources, recorded now if it is not there; one case in `share` of large suites.
 
     Raises `MutationError` if a recording process dies.
     """
-    file = folder / f"pool-{sources_hash()}-{share}.pickle"
-    if not file.exists():
-        pool = Pool()
-        tasks = [(part, _recorder(part, jobs, share)) for part in range(jobs)]
-        for _, recorded in run_children(tasks, jobs, Limits(), folder / "recording.log"):
-            if isinstance(recorded, Died):
-                raise MutationError(f"recording the cases failed: {recorded.cause}; see {folder / 'recording.log'}")
-            pool.add(pickle.loads(recorded))  # noqa: S301 - our own child's
-        for old in folder.glob(f"pool-*-{share}.pickle"):
-            old.unlink()
-        file.write_bytes(_packed(pool))
-    pool = Pool()
-    pool.add(pickle.loads(file.read_bytes()))  # noqa: S301 - written above
+    pool, state = Pool(), sources_hash()
+    for target in (DEFAULT_TARGET, SMALL_TARGET):
+        file = folder / f"pool-{state}-{share}-{target}.pickle"
+        if not file.exists():
+            recorded = _recorded_by_children(folder / "recording.log", jobs, share, target)
+            for old in folder.glob(f"pool-*-{share}-{target}.pickle"):
+                old.unlink()
+            file.write_bytes(pickle.dumps(recorded))
+        pool.add(pickle.loads(file.read_bytes()))  # noqa: S301 - written above
     return pool
 
 
-def _packed(pool: Pool) -> bytes:
-    lines: Any = {path: dict(lines) for path, lines in pool.lines.items()}
-    return pickle.dumps(Pool(pool.cases, lines, pool.red, dict(pool.import_lines)))
+def _recorded_by_children(log: Path, jobs: int, share: int, target: str) -> Pool:
+    pool = Pool()
+    tasks = [(part, partial(_record, part, jobs, share, target)) for part in range(jobs)]
+    for _, recorded in run_children(tasks, jobs, Limits(), log):
+        if isinstance(recorded, Died):
+            raise MutationError(f"recording the cases failed: {recorded.cause}; see {log}")
+        pool.add(recorded)
+    return pool
 
 
-def _recorder(part: int, parts: int, share: int) -> Any:  # noqa: ANN401 - a closure for a child
-    def record() -> bytes:
-        from conformance.mutation.recording import record_cases
+def _record(part: int, parts: int, share: int, target: str) -> Pool:
+    from conformance.mutation.recording import record_cases
 
-        return _packed(record_cases(part, parts, share))
-
-    return record
+    return record_cases(part, parts, share, target)
 
 
 def spread(keys: Sequence[tuple[object, ...]], seed: str) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -14,7 +14,7 @@ from conformance.case import CaseInfo, LoadedCase, Suite
 from conformance.mutation.damages import DAMAGES
 from conformance.mutation.edits import ROOT
 from conformance.mutation.judging import judge, verdict
-from conformance.mutation.pool import CASES_A_LINE, SUITES, Pool, PoolCase, spread
+from conformance.mutation.pool import CASES_A_LINE, DEFAULT_TARGET, SUITES, Pool, PoolCase, spread
 from conformance.oracles import EXPECTED, ORACLES, TWIN, Question, ask, gather_evidence
 from conformance.suites import make_suite
 from conformance.tolerance_names import parse_tolerance
@@ -26,8 +26,8 @@ _ALWAYS_WHOLE = 1000
 """Suites up to this size are taken whole, whatever share of the cases is asked for."""
 
 
-def record_cases(part: int, parts: int, share: int) -> Pool:
-    """Return what every `parts`-th case from `part` on gives; of the suite one case in `share`."""
+def record_cases(part: int, parts: int, share: int, target: str) -> Pool:
+    """Return what every `parts`-th case from `part` on gives; of large suites one case in `share`."""
     warnings.simplefilter("ignore")
     measured = coverage.Coverage(
         data_file=None, config_file=False, include=[str(ROOT / "compiler" / "*")], check_preimported=False
@@ -36,8 +36,8 @@ def record_cases(part: int, parts: int, share: int) -> Pool:
     tried: Counter[tuple[str, str, str]] = Counter()
     measured.start()
     try:
-        for suite, info in _chosen(part, parts, share):
-            case = _recorded(suite, info, measured)
+        for suite, info in _chosen(part, parts, share, target):
+            case = _recorded(suite, info, target, measured)
             if case is None:
                 pool.red.append(info.id)
                 continue
@@ -54,8 +54,8 @@ def record_cases(part: int, parts: int, share: int) -> Pool:
     return pool
 
 
-def _chosen(part: int, parts: int, share: int) -> Iterator[tuple[Suite, CaseInfo]]:
-    for name in SUITES:
+def _chosen(part: int, parts: int, share: int, target: str) -> Iterator[tuple[Suite, CaseInfo]]:
+    for name in SUITES[target]:
         suite = make_suite(name)
         infos = [info for info in suite.cases() if (name, info.input_mode) != ("invalid", "file")]
         keys = [(info.operator, info.dtype) for info in infos]
@@ -64,10 +64,10 @@ def _chosen(part: int, parts: int, share: int) -> Iterator[tuple[Suite, CaseInfo
             yield suite, infos[place]
 
 
-def _recorded(suite: Suite, info: CaseInfo, measured: coverage.Coverage) -> PoolCase | None:
+def _recorded(suite: Suite, info: CaseInfo, target: str, measured: coverage.Coverage) -> PoolCase | None:
     """Return the case if it passes."""
     try:
-        case = with_answers(info, suite.load(info))
+        case = with_answers(info, suite.load(info), target)
     except Exception:  # noqa: BLE001 - a case that cannot be made is red, which the suite itself shows
         return None
     measured.switch_context(info.id)
@@ -80,7 +80,7 @@ def _recorded(suite: Suite, info: CaseInfo, measured: coverage.Coverage) -> Pool
     return replace(case, outcome=judged.outcome, figures=judged.figures, outputs=judged.outputs)
 
 
-def with_answers(info: CaseInfo, loaded: LoadedCase) -> PoolCase:
+def with_answers(info: CaseInfo, loaded: LoadedCase, target: str = DEFAULT_TARGET) -> PoolCase:
     """Return a case of the pool, not judged yet, with what the oracles say of it."""
     assert loaded.model is not None
     question = Question(loaded.model, loaded.inputs, loaded.twin, loaded.expected)
@@ -92,6 +92,7 @@ def with_answers(info: CaseInfo, loaded: LoadedCase) -> PoolCase:
         evidence = {name: getattr(found, name) for name in ("absolute", "ones", "baseline", "exact")}
     return PoolCase(
         id=info.id,
+        target=target,
         operator=info.operator,
         dtype=info.dtype,
         data_class=info.data_class,
@@ -121,9 +122,9 @@ def _damaged(case: PoolCase) -> dict[str, str]:
     return {name: verdict(case, damage(case.outputs))[0] for name, damage in DAMAGES.items()}
 
 
-def _lines(measured: coverage.Coverage, pool: Pool) -> Any:  # noqa: ANN401 - Pool.lines
+def _lines(measured: coverage.Coverage, pool: Pool) -> dict[str, dict[int, list[int]]]:
     data = measured.get_data()
-    found: dict[str, dict[int, list[int]]] = defaultdict(dict)
+    found: dict[str, dict[int, list[int]]] = {}
     place_of = {case.id: place for place, case in enumerate(pool.cases)}
     for file in data.measured_files():
         path = file.removeprefix(f"{ROOT}/")
@@ -131,8 +132,6 @@ def _lines(measured: coverage.Coverage, pool: Pool) -> Any:  # noqa: ANN401 - Po
             places = sorted(place_of[context] for context in contexts if context in place_of)
             keys = [(pool.cases[p].operator, pool.cases[p].dtype, pool.cases[p].data_class) for p in places]
             kept = spread(keys, f"{path}:{line}")[:CASES_A_LINE] if len(places) > CASES_A_LINE else range(len(places))
-            if "" in contexts:
-                pool.import_lines[path].add(line)
             if places:
-                found[path][line] = [places[at] for at in kept]
+                found.setdefault(path, {})[line] = [places[at] for at in kept]
     return found

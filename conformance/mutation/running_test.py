@@ -127,13 +127,28 @@ def test_spread_takes_each_key_once_before_any_again():
 
 
 def _case(name, operator="Add"):
-    return PoolCase(name, operator, "float32", "random", 14, "static", b"", [], "exact", None, False, (), {}, "passed")
+    return PoolCase(
+        name,
+        "reference-npu",
+        operator,
+        "float32",
+        "random",
+        14,
+        "static",
+        b"",
+        [],
+        "exact",
+        None,
+        False,
+        (),
+        {},
+        "passed",
+    )
 
 
 def _pool():
     pool = Pool([_case("x"), _case("y"), _case("z", "Mul")])
-    pool.lines[_PATH][10] = [0]
-    pool.lines[_PATH][20] = [1, 2]
+    pool.lines[_PATH] = {10: [0], 20: [1, 2]}
     return pool
 
 

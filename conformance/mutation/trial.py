@@ -14,7 +14,7 @@ from conformance.mutation.children import Died, Limits, run_children
 from conformance.mutation.damages import DAMAGES
 from conformance.mutation.edits import ROOT, Fault
 from conformance.mutation.importing import can_patch, install, patch
-from conformance.mutation.pool import PoolCase
+from conformance.mutation.pool import DEFAULT_TARGET, PoolCase
 
 UNIT_TEST_LIMITS = Limits(cpu_seconds=180, memory_mb=6000, wall_seconds=1200)
 
@@ -59,10 +59,20 @@ def load_modules(faults: Sequence[Fault]) -> None:
         importlib.import_module(module)
 
 
-def unpatchable(faults: Sequence[Fault]) -> set[str]:
-    """Return the ids of faults that only an import can put in. For children only."""
+def only_by_import(faults: Sequence[Fault]) -> set[str]:
+    """Return the ids of faults that no patch can put in, or whose lines run while modules are imported.
+
+    For children only: everything is imported.
+    """
+    import coverage
+
+    measured = coverage.Coverage(data_file=None, config_file=False, include=[str(ROOT / "*")])
+    measured.start()
     load_modules(faults)
-    return {fault.id for fault in faults if not can_patch(fault)}
+    measured.stop()
+    data = measured.get_data()
+    ran = {path: set(data.lines(str(ROOT / path)) or ()) for path in {fault.path for fault in faults}}
+    return {fault.id for fault in faults if ran[fault.path] & set(fault.lines) or not can_patch(fault)}
 
 
 def _try_cases(fault: Fault, cases: Sequence[PoolCase]) -> Trial:
@@ -79,8 +89,12 @@ def _try_cases(fault: Fault, cases: Sequence[PoolCase]) -> Trial:
             changed |= judged.figures != case.figures
             reason = "" if judged.outcome == case.outcome else f"{judged.outcome}: {judged.reason}"
         if reason:
-            return Trial(case.id, reason, tried=tried, figures_changed=changed)
+            return Trial(_name(case), reason, tried=tried, figures_changed=changed)
     return Trial(tried=len(cases), figures_changed=changed)
+
+
+def _name(case: PoolCase) -> str:
+    return case.id if case.target == DEFAULT_TARGET else f"{case.id}@{case.target}"
 
 
 def _damage_unseen(case: PoolCase, verdict: object) -> str:
