@@ -540,11 +540,39 @@ def test_a_program_without_a_needed_wait_is_refused(run, model, tmp_path):
     assert "expected a wait that orders them" in err
 
 
-def test_a_program_needs_inputs_to_compute(run, model, tmp_path):
+def test_a_program_computes_on_the_inputs_that_its_model_would_draw(run, model, tmp_path):
+    run("compile", model, "--bind", "batch=2", "-o", tmp_path / "mlp.program")
+    for name, options in ((model, ("--bind", "batch=2")), (tmp_path / "mlp.program", ())):
+        assert run("simulate", name, *options, "--outputs", tmp_path / f"{Path(name).suffix}.npz")[0] == 0
+    one, two = (np.load(tmp_path / f"{suffix}.npz")["y"] for suffix in (".onnx", ".program"))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_a_program_does_not_run_on_half_of_its_inputs(run, model, tmp_path):
     run("compile", model, "-o", tmp_path / "mlp.program")
-    status, _, err = run("simulate", tmp_path / "mlp.program")
+    np.savez(tmp_path / "x.npz", other=np.zeros(1))
+    status, _, err = run("simulate", tmp_path / "mlp.program", "--inputs", tmp_path / "x.npz")
     assert status == 2
     assert "['x']" in err
+
+
+def test_sizes_that_nobody_gave_are_named(run, model):
+    assert "are 1: batch" in run("simulate", model)[2]
+    assert "batch" not in run("simulate", model, "--bind", "batch=2")[2]
+    status, _, err = run("simulate", model, "--timing-only")
+    assert status == 2
+    assert "--bind batch=N" in err
+
+
+def test_passes_are_dumped_whatever_is_emitted(run, model, tmp_path):
+    run("compile", model, "--emit", "ir", "--dump", tmp_path / "passes", "-o", tmp_path / "mlp.mlir")
+    assert len(list((tmp_path / "passes").glob("*.mlir"))) > 1
+
+
+def test_the_rules_of_the_examples_exist(run, model):
+    examples = re.findall(r"model.onnx --rule (\w+)", run("explain", "--help")[1])
+    assert examples
+    assert all(run("explain", model, "--rule", rule)[0] == 0 for rule in examples)
 
 
 def test_the_graph_as_a_model_computes_the_same(run, model, tmp_path):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.text import Text
@@ -24,6 +25,9 @@ from opatlas.session import (
     examples,
 )
 from reports.execution import check_text, located_text, rows_table, simulation_json, simulation_text
+
+if TYPE_CHECKING:
+    from compiler.api import CompiledModel
 
 app = typer.Typer()
 
@@ -51,12 +55,20 @@ def compile(
 ) -> None:
     """Compile a model and write the graph, the graph as an ONNX model of the newest opset, or the program.
 
+    The graph is as it was imported, with its symbolic sizes; --dump shows what the passes make of it. A program is for
+    one set of sizes, 1 where --bind gives none.
+
     Weights of a graph or a program stand in FILE.npz beside its text.
     """
     session: Session = context.obj
     with session.working(f"compiling {model.name}"):
         compiled = work.compile_model(model, target, precision=precision, dump_dir=dump)
-        emitted = work.EMITTERS[emit](compiled, work.bindings(bind))
+        sizes = work.bindings(bind)
+        emitted = work.EMITTERS[emit](compiled, sizes)
+        if emit == "program":
+            _say_assumed(session, compiled, sizes, None)
+        if dump is not None and emit != "program":
+            work.EMITTERS["program"](compiled, sizes)  # passes run, and dump, only on the way to a program
     if output is not None:
         emitted.write(output)
     elif isinstance(emitted.content, bytes):
@@ -111,15 +123,16 @@ def simulate(
         return
     with session.working(f"simulating {model.name}"):
         if work.is_program(model):
-            used_target, names, result = work.simulate_program(model, inputs, timing_only=timing_only)
+            used_target, names, result = work.simulate_program(model, inputs, seed, timing_only=timing_only)
         else:
             compiled = work.compile_model(model, target, precision=precision)
             used_target, names = compiled.target.name, compiled.output_names
             if timing_only:
                 taken = {name: bool(value) for name, value in work.bindings(branch).items()}
-                result = compiled.estimate(bind=sizes, trips=work.bindings(trips), branches=taken)
+                result = work.estimate(compiled, sizes, work.bindings(trips), taken)
             else:
                 result = compiled.simulate(work.read_inputs(compiled, work.Draw(inputs, sizes, seed)))
+                _say_assumed(session, compiled, sizes, inputs)
     if outputs is not None:
         work.save_arrays(outputs, names, result.outputs or [])
     if trace is not None:
@@ -129,6 +142,13 @@ def simulate(
         session.show_json(data)
     else:
         session.show(simulation_text(data))
+
+
+def _say_assumed(session: Session, compiled: CompiledModel, sizes: Mapping[str, int], inputs: Path | None) -> None:
+    """Say on standard error which sizes nobody gave: figures for a batch of 1 are easily taken for another's."""
+    assumed = work.unbound(compiled, sizes)
+    if assumed and inputs is None:
+        session.err.print(Text(f"sizes not given by --bind are 1: {', '.join(assumed)}"))
 
 
 def _locate(
@@ -171,6 +191,7 @@ def check(
             compiled = work.compile_model(model, target, precision=precision)
             draw = work.Draw(inputs, work.bindings(bind), seed)
             data = checks.check_model(compiled, model, work.read_inputs(compiled, draw))
+            _say_assumed(session, compiled, draw.sizes, inputs)
     except UnsupportedOperator as error:
         session.err.print(Text(f"unsupported: {error}"))
         raise typer.Exit(NO) from error
@@ -262,7 +283,7 @@ def targets(
 @app.command(
     epilog=examples(
         "opatlas explain",
-        "opatlas explain model.onnx --rule add_of_nothing",
+        "opatlas explain model.onnx --rule identity_element",
         "opatlas explain model.onnx --rule batch_norm_into_conv --optimized",
     )
 )
@@ -288,7 +309,8 @@ def explain(
     if as_json:
         session.show_json(lines)
     else:
-        sys.stdout.write("".join(f"{line}\n" for line in lines) or "no operation that the rule's root takes\n")
+        nothing = f"rule '{rule}' starts at operations that this graph has none of\n"
+        sys.stdout.write("".join(f"{line}\n" for line in lines) or nothing)
 
 
 @app.command(
@@ -312,7 +334,7 @@ def bisect(
     if as_json:
         session.show_json(data)
     elif data["broken_at"] is None:
-        session.show(Text("every rewrite keeps the result: what differs comes after them"))
+        session.show(Text("no rewrite breaks the result: where `check` differs, the fault is in what comes after them"))
     else:
         session.show(Text(f"rewrite {data['broken_at']} breaks the result: {data['rewrite']}"))
     if data["broken_at"] is not None:

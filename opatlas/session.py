@@ -48,7 +48,10 @@ def _console(stream: Any) -> Console:  # noqa: ANN401 - any text stream
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file.")]
 TargetOption = Annotated[str, typer.Option("--target", "-t", help="Name of a target, or path to its YAML file.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-BindOption = Annotated[list[str] | None, typer.Option("--bind", metavar="DIM=N", help="Size of a symbolic dimension.")]
+BindOption = Annotated[
+    list[str] | None,
+    typer.Option("--bind", metavar="DIM=N", help="Size of a symbolic dimension; 1 where values are drawn without it."),
+]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of generated inputs.")]
 PrecisionOption = Annotated[
     str | None,

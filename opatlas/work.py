@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from compiler.api import CompiledModel, SimulationResult
+    from compiler.ir import Type
     from compiler.simulator import SimulationReport
 
 
@@ -121,7 +122,13 @@ def load_arrays(path: Path) -> dict[str, Any]:
 
 
 def seeded_inputs(compiled: CompiledModel, bind: Mapping[str, int], seed: int) -> dict[str, Any]:
-    """Draw inputs: normal floats, and integers of 0 and 1, which index any table and are true and false."""
+    """Draw inputs of a model. Raises `InvalidInput` where that is not possible."""
+    types = {name: value.type for name, value in zip(compiled.input_names, compiled.graph.inputs, strict=True)}
+    return _drawn(types, bind, seed)
+
+
+def _drawn(types: Mapping[str, Type], bind: Mapping[str, int], seed: int) -> dict[str, Any]:
+    """Draw values: normal floats, and integers of 0 and 1, which index any table and are true and false."""
     import numpy as np
 
     from compiler.errors import InvalidInput
@@ -131,19 +138,16 @@ def seeded_inputs(compiled: CompiledModel, bind: Mapping[str, int], seed: int) -
         raise InvalidInput(f"seed {seed} is negative; expected at least 0")
     random = np.random.default_rng(seed)
     drawn: dict[str, Any] = {}
-    for name, value in zip(compiled.input_names, compiled.graph.inputs, strict=True):
-        if not isinstance(value.type, TensorType) or value.type.dims is None:
-            raise InvalidInput(
-                f"input '{name}' is {value.type}: values of that kind are not drawn, give --inputs F.npz"
-            )
-        shape = [bind.get(dim, 1) if isinstance(dim, str) else dim for dim in value.type.dims]
+    for name, type_ in types.items():
+        if not isinstance(type_, TensorType) or type_.dims is None:
+            raise InvalidInput(f"input '{name}' is {type_}: values of that kind are not drawn, give --inputs F.npz")
+        shape = [bind.get(dim, 1) if isinstance(dim, str) else dim for dim in type_.dims]
         if max(math.prod(shape), *shape, 0) > _MOST_DRAWN:
             raise InvalidInput(
                 f"input '{name}' has {math.prod(shape)} elements in {shape}; at most {_MOST_DRAWN} are drawn"
             )
-        dtype = value.type.element.dtype
-        numbers = random.standard_normal(shape) if value.type.element.is_float else random.integers(0, 2, shape)
-        drawn[name] = np.asarray(numbers).astype(dtype)
+        numbers = random.standard_normal(shape) if type_.element.is_float else random.integers(0, 2, shape)
+        drawn[name] = np.asarray(numbers).astype(type_.element.dtype)
     return drawn
 
 
@@ -276,8 +280,29 @@ def is_program(path: Path) -> bool:
     return start.startswith((b"PK", b"program(", b"executable("))
 
 
+def unbound(compiled: CompiledModel, bind: Mapping[str, int]) -> list[str]:
+    """Return the symbolic sizes of a model's inputs that are not given."""
+    return [name for name in compiled.symbols if name not in bind]
+
+
+def estimate(
+    compiled: CompiledModel, bind: Mapping[str, int], trips: Mapping[str, int], branches: Mapping[str, bool]
+) -> SimulationResult:
+    """Return the costs of a model without data. Raises `InvalidInput` that names the sizes which are missing."""
+    from compiler.errors import InvalidInput, TimingNeedsData
+
+    try:
+        return compiled.estimate(bind=bind, trips=trips, branches=branches)
+    except TimingNeedsData as error:
+        missing = unbound(compiled, bind)
+        if not missing:
+            raise
+        options = " ".join(f"--bind {name}=N" for name in missing)
+        raise InvalidInput(f"timing needs the sizes of symbolic dims: give {options}") from error
+
+
 def simulate_program(
-    path: Path, inputs: Path | None, *, timing_only: bool
+    path: Path, inputs: Path | None, seed: int, *, timing_only: bool
 ) -> tuple[str, Sequence[str], SimulationResult]:
     """Simulate a program: its text with its constants in a file beside it, or a zip that has both.
 
@@ -300,10 +325,12 @@ def simulate_program(
     verify_executable(executable, target)
     given: list[Any] | None = None
     if not timing_only:
-        feeds = {} if inputs is None else load_arrays(inputs)
+        slots = zip(executable.input_names, executable.block.inputs, strict=True)
+        types = {name: executable.types[slot] for name, slot in slots}
+        feeds = _drawn(types, {}, seed) if inputs is None else load_arrays(inputs)
         missing = [name for name in executable.input_names if name not in feeds]
         if missing:
-            raise InvalidInput(f"{path}: inputs {missing} are missing: give --inputs F.npz, or --timing-only")
+            raise InvalidInput(f"{path}: inputs {missing} are missing in {inputs}")
         given = [feeds[name] for name in executable.input_names]
     report = simulate(executable, given, target)
     hosts = tuple(HostOperator(entry.operator, entry.reason, entry.location) for entry in report.host)
