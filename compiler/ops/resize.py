@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
@@ -184,7 +185,13 @@ class Resize(Rounded):
 
 
 def new_size(size: int, scale: float) -> int:
-    """floor(size * scale), the product rounded to float32 as ONNX's shape inference and onnxruntime do."""
+    """floor(size * scale), the product rounded to float32 as ONNX's shape inference and onnxruntime do.
+
+    Raises InvalidAttribute for a scale that is not a finite number greater than 0.
+    """
+    if not 0 < scale < math.inf:
+        msg = f"resize: a scale is {scale}; expected a finite number greater than 0"
+        raise InvalidAttribute(msg)
     return int(np.floor(np.float32(size) * np.float32(scale)))
 
 

@@ -1,4 +1,5 @@
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -172,3 +173,9 @@ def test_a_dim_of_no_elements_stays_empty_and_gives_none(way, mode):
     assert way("resize", x, None, scales, mode=mode).shape == (4, 0)
     with pytest.raises(TypeMismatch, match="from a dim of none"):
         way("resize", x, None, None, np.array([2, 3]), mode=mode)
+
+
+@pytest.mark.parametrize("scale", [math.nan, math.inf, -math.inf, 0.0, -1.0])
+def test_a_scale_that_is_no_positive_number_is_refused(scale):
+    with pytest.raises(InvalidAttribute, match="expected a finite number greater than 0"):
+        new_size(4, scale)

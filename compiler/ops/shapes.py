@@ -83,8 +83,8 @@ def vector_length(call: Call, index: int) -> int | None:
 def slice_range(size: int, start: int, end: int, step: int) -> tuple[int, int]:
     """First index and count of ``start:end:step`` over ``size`` elements, clamped as ONNX Slice-13 does.
 
-    Negative starts and ends count from the end. Unlike Python, a start before the first element *is* the first one, with
-    negative steps too. Raises InvalidAttribute for step 0.
+    Negative starts and ends count from the end. Unlike in Python, a start before the first element is the first one,
+    with negative steps too. Raises InvalidAttribute for step 0.
     """
     if step == 0:
         msg = "slice: a step is 0; expected any other integer"
@@ -94,13 +94,20 @@ def slice_range(size: int, start: int, end: int, step: int) -> tuple[int, int]:
 
 
 def range_length(start: float, limit: float, delta: float) -> int:
-    """max(ceil((limit - start) / delta), 0), the length of ONNX Range. Raises InvalidAttribute for delta 0."""
+    """max(ceil((limit - start) / delta), 0), the length of ONNX Range.
+
+    Raises InvalidAttribute for delta 0, and for a length that is not finite.
+    """
     if delta == 0:
         msg = "range: delta is 0; expected any other number"
         raise InvalidAttribute(msg)
     if isinstance(start, int) and isinstance(limit, int) and isinstance(delta, int):
         return max(-((start - limit) // delta), 0)
-    return max(math.ceil((limit - start) / delta), 0)
+    length = (limit - start) / delta
+    if not math.isfinite(length):
+        msg = f"range: from {start} to {limit} in steps of {delta}; expected finite numbers"
+        raise InvalidAttribute(msg)
+    return max(math.ceil(length), 0)
 
 
 def resolve_reshape(name: str, dims: Sequence[Dim] | None, sizes: Sequence[int]) -> tuple[Dim, ...]:

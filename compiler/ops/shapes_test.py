@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,6 +16,7 @@ from compiler.ops.shapes import (
     join_dims,
     known_integers,
     normalize_axes,
+    range_length,
     resolve_reshape,
     same_dim,
     slice_range,
@@ -114,3 +117,12 @@ def test_value_operands():
     assert [vector_length(call, index) for index in range(3)] == [2, 1, None]
     with pytest.raises(TypeMismatch, match="expected a vector"):
         vector_length(call, 3)
+
+
+@pytest.mark.parametrize(
+    ("start", "limit", "delta"),
+    [(0.0, math.inf, 1.0), (0.0, math.nan, 1.0), (-math.inf, 0.0, 1.0), (0.0, 1.0, math.nan), (0.0, 1e308, 1e-10)],
+)
+def test_a_range_without_end_is_refused(start, limit, delta):
+    with pytest.raises(InvalidAttribute, match="expected finite numbers"):
+        range_length(start, limit, delta)
