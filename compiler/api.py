@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
 from compiler.errors import InvalidInput, InvalidModel, OpatlasError, ValueNeeded
+from compiler.frontends.door import caffe_files, is_torch
 from compiler.ir import UNKNOWN, Graph, TensorType, Type, Value, element_of, tensor
 from compiler.ir.verifier import verify
 from compiler.lowering.lower import LoweringOptions, lower
@@ -26,12 +27,13 @@ from compiler.targets.loader import DEFAULT_TARGET, load_target
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    import onnx
-
     from compiler.ir import Array
     from compiler.program.executable import Executable
     from compiler.simulator import SimulationReport
     from compiler.targets.schema import Target
+
+Model: TypeAlias = "Any"
+"""What a compilation takes: a path, a ModelProto, a graph, or a framework's own object."""
 
 _CACHED_EXECUTABLES: Final = 16
 _LARGEST_VALUE_INPUT: Final = 4096
@@ -110,21 +112,27 @@ class _Clock:
 
 
 def compile(
-    model: str | Path | onnx.ModelProto | Graph,
+    model: Model,
     target: str | Path | Target = DEFAULT_TARGET,
     *,
+    inputs: Sequence[Any] | None = None,
     options: Options | None = None,
 ) -> CompiledModel:
     """Import and verify a model for a target.
 
-    ``model`` is the path of an ONNX file, a ModelProto, or a graph; ``target`` a name, the path of a YAML file, or a
-    Target. Everything that depends on input sizes is done at the first run with them. Raises an OpatlasError whose
-    ``stage`` is import or verify.
+    ``model`` is the path of an ONNX file or of a .pt2 file, a ModelProto, a graph, an ExportedProgram of torch, or an
+    nn.Module with example ``inputs`` (tensors or arrays); ``target`` a name, the path of a YAML file, or a Target.
+    Outputs come in the framework's own flattened order. Everything that depends on input sizes is done at the first
+    run with them. Raises an OpatlasError whose ``stage`` is import or verify.
     """
     clock = _Clock()
     with clock.stage("import"):
         loaded = load_target(target)
         try:
+            if is_torch(model):
+                from compiler.frontends.torch import exported
+
+                model = exported(model, inputs)
             graph = _import(model)
         except ValueNeeded as error:
             assert not isinstance(model, Graph)
@@ -135,15 +143,34 @@ def compile(
 
 
 def _import(
-    model: str | Path | onnx.ModelProto | Graph,
+    model: Model,
     known: Mapping[str, Array] | None = None,
     types: Mapping[str, Type] | None = None,
 ) -> Graph:
     if isinstance(model, Graph):
         return model
+    if is_torch(model):
+        from compiler.frontends.torch import import_torch
+
+        return import_torch(model, types=types)
+    files = caffe_files(model)
+    if files is not None:
+        from compiler.frontends.caffe import import_caffe
+
+        return import_caffe(*files)
     from compiler.frontends.onnx import import_model
 
     return import_model(model, known=known, types=types)
+
+
+def _signature(model: Model) -> Graph:
+    if is_torch(model):
+        from compiler.frontends import torch
+
+        return torch.import_signature(model)
+    from compiler.frontends.onnx import import_signature
+
+    return import_signature(model)
 
 
 class CompiledModel:
@@ -297,15 +324,13 @@ class _DeferredModel(CompiledModel):
 
     def __init__(
         self,
-        model: str | Path | onnx.ModelProto,
+        model: Model,
         missing: ValueNeeded,
         target: Target,
         options: Options,
         stage_ms: dict[str, float],
     ) -> None:
-        from compiler.frontends.onnx import import_signature
-
-        super().__init__(import_signature(model), target, options, stage_ms)
+        super().__init__(_signature(model), target, options, stage_ms)
         self._model = model
         self._missing = missing
         self._read: OrderedDict[tuple[Any, ...], CompiledModel] = OrderedDict()

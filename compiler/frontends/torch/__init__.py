@@ -3,7 +3,7 @@
 torch is imported inside functions alone, so that compiling other models costs nothing of it.
 """
 
-from compiler.frontends.torch.door import import_torch, is_torch
+from compiler.frontends.torch.door import exported, import_signature, import_torch
 from compiler.frontends.torch.importer import import_exported_program
 
-__all__ = ["import_exported_program", "import_torch", "is_torch"]
+__all__ = ["exported", "import_exported_program", "import_signature", "import_torch"]

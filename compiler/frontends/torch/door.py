@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from compiler.errors import InvalidModel
-from compiler.frontends.torch.importer import import_exported_program
+from compiler.frontends.torch.importer import import_exported_program, signature
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from compiler.ir import Graph, Type
 
-SUFFIXES: Final = (".pt2", ".pt", ".pth", ".ptc", ".ts")
-"""Endings of the files that torch writes."""
-
-_HOW: Final = (
-    "export the module with `torch.export.save(torch.export.export(module, example_inputs), 'model.pt2')`"
-)
-
-
-def is_torch(model: Any) -> bool:  # noqa: ANN401 - whatever a user passes
-    """Whether a model is torch's: a module, an exported program, a scripted module, or the path of a file of theirs."""
-    if isinstance(model, (str, Path)):
-        return Path(model).suffix in SUFFIXES
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return False
-    return isinstance(model, (torch.nn.Module, torch.export.ExportedProgram, torch.jit.ScriptFunction))
+_HOW: Final = "export the module with `torch.export.save(torch.export.export(module, example_inputs), 'model.pt2')`"
 
 
 def import_torch(
-    model: Any,  # noqa: ANN401 - see is_torch
+    model: Any,  # noqa: ANN401 - a module, an exported program, a path
     inputs: Sequence[Any] | None = None,
     types: Mapping[str, Type] | None = None,
 ) -> Graph:
@@ -44,12 +28,19 @@ def import_torch(
     return import_exported_program(exported(model, inputs), types=types)
 
 
+def import_signature(program: Any) -> Graph:  # noqa: ANN401 - an ExportedProgram
+    """A graph with the program's inputs and output names and no operations: for one that sizes of inputs decide."""
+    return signature(program)
+
+
 def exported(model: Any, inputs: Sequence[Any] | None = None) -> Any:  # noqa: ANN401 - an ExportedProgram
     """The exported program of a torch model. Raises InvalidModel with one line for what torch cannot export."""
     try:
         import torch
     except ImportError as error:
-        raise InvalidModel(f"reading {model} needs torch, which is not installed: pip install 'opatlas[torch]'") from error
+        raise InvalidModel(
+            f"reading {model} needs torch, which is not installed: pip install 'opatlas[torch]'"
+        ) from error
     if isinstance(model, (str, Path)):
         return _load(Path(model))
     if isinstance(model, torch.export.ExportedProgram):
@@ -68,7 +59,7 @@ def _tensor(item: Any) -> Any:  # noqa: ANN401
     import torch
 
     if isinstance(item, np.ndarray):
-        if item.dtype.name in ("bfloat16",):
+        if item.dtype.name == "bfloat16":
             return torch.from_numpy(item.view(np.int16)).view(torch.bfloat16)
         return torch.from_numpy(item)
     return item

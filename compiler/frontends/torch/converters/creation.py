@@ -1,0 +1,152 @@
+"""Tensors made of numbers: ranges, constants, identities, random ones."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from compiler.frontends.torch.converters.common import cast, number, operand, rank_of, reshape, shape_of, vector
+from compiler.frontends.torch.site import Site, converts
+from compiler.ir import F64, I64, Value
+from compiler.ops.creation import Fill, Range
+from compiler.ops.sampling import Bernoulli, Multinomial, RandomNormal, RandomUniform
+from compiler.ops.selection import TopK
+
+if TYPE_CHECKING:
+    from compiler.frontends.torch.site import Converter
+
+_FILLED: Final[dict[str, float]] = {"zeros": 0, "ones": 1, "empty": 0}
+"""What is in them; an empty tensor may hold anything."""
+
+
+def _shape(site: Site) -> Value:
+    """The sizes that a call names, or those of the tensor that it is like."""
+    if "size" in site.arguments:
+        return vector(site, list(site["size"]))
+    return shape_of(site, site.value("self"))
+
+
+def _filled(content: float) -> Converter:
+    return lambda site: site.op(Fill, _shape(site), number(site, content, site.element()))
+
+
+for _name, _content in _FILLED.items():
+    converts(_name, f"{_name}_like", f"new_{_name}")(_filled(_content))
+converts("empty.memory_format", "empty_strided", "new_empty_strided", "empty_permuted")(_filled(0))
+
+
+@converts("full", "full_like", "new_full")
+def full(site: Site) -> Value:
+    """One number throughout."""
+    return site.op(Fill, _shape(site), operand(site, site["fill_value"], site.element()))
+
+
+@converts("scalar_tensor")
+def scalar_tensor(site: Site) -> Value:
+    """A tensor of rank 0."""
+    return operand(site, site["s"], site.element())
+
+
+@converts("arange", "arange.start", "arange.start_step", "range.step", "range")
+def arange(site: Site) -> Value:
+    """start, start + step, ... before the end."""
+    element = site.element()
+    start, end, step = site.get("start", 0), site["end"], site.get("step", 1)
+    if any(isinstance(bound, Value) for bound in (start, end, step)):
+        inner = F64 if element.is_float else I64
+        found = site.op(Range, *[operand(site, bound, inner) for bound in (start, end, step)])
+        return cast(site, found, element)
+    if site.operator.startswith("aten.range"):
+        count = math.floor((end - start) / step) + 1
+    else:
+        count = max(math.ceil((end - start) / step), 0)
+    if element.is_integer:
+        return site.constant(int(start) + np.arange(count, dtype=np.int64) * int(step), element)
+    return site.constant(start + np.arange(count) * float(step), element)
+
+
+@converts("linspace", "linspace.Tensor_Tensor", "logspace")
+def linspace(site: Site) -> Value:
+    """So many numbers in equal steps, from both ends towards the middle, as torch computes them."""
+    start, end, steps = site["start"], site["end"], site.integer(site["steps"])
+    if isinstance(start, Value) or isinstance(end, Value):
+        site.refuse("bounds that are tensors")
+    places = np.arange(steps)
+    step = (end - start) / (steps - 1) if steps > 1 else 0
+    values = np.where(places < steps // 2, start + step * places, end - step * (steps - places - 1))
+    if steps == 1:
+        values = np.array([start], np.float64)
+    if site.operator.startswith("aten.logspace"):
+        values = np.power(site["base"], values)
+    return site.constant(values, site.element())
+
+
+@converts("eye", "eye.m")
+def eye(site: Site) -> Value:
+    """Ones on the diagonal."""
+    rows = site.integer(site["n"])
+    return site.constant(np.eye(rows, site.integer(site.get("m", rows))), site.element())
+
+
+@converts("tril_indices", "triu_indices")
+def triangle_indices(site: Site) -> Value:
+    """Rows and columns of a triangle, row by row."""
+    rows, columns, offset = site.integer(site["row"]), site.integer(site["col"]), site["offset"]
+    find = np.tril_indices if site.operator.startswith("aten.tril") else np.triu_indices
+    return site.constant(np.stack(find(rows, offset, columns)), site.element())
+
+
+@converts("complex", "view_as_real", "view_as_complex")
+def complex_numbers(site: Site) -> Value:
+    """Complex numbers have no lowering."""
+    return site.refuse("complex tensors")
+
+
+def _random(make: Any, **attributes: Any) -> Converter:  # noqa: ANN401 - a class of the IR
+    return lambda site: site.op(make, _shape(site), to=site.element(), **attributes)
+
+
+converts("rand", "rand_like")(_random(RandomUniform))
+converts("randn", "randn_like")(_random(RandomNormal))
+
+
+@converts("randperm")
+def randperm(site: Site) -> Value:
+    """A random order: the positions of random numbers in order."""
+    from compiler.ir import F32
+
+    size = reshape(site, operand(site, site["n"], I64), [1])
+    numbers = site.op(RandomUniform, size, to=F32)
+    return cast(site, site.b.op(TopK, [numbers, size], axis=0).results[1], site.element())
+
+
+@converts("randint", "randint.low", "randint_like", "randint_like.low_dtype")
+def randint(site: Site) -> Value:
+    """Random integers from low to high - 1."""
+    from compiler.ir import F32
+    from compiler.ops.elementwise import Floor
+
+    numbers = site.op(RandomUniform, _shape(site), to=F32, low=float(site.get("low", 0)), high=float(site["high"]))
+    return cast(site, site.op(Floor, numbers), site.element())
+
+
+@converts("bernoulli")
+def bernoulli(site: Site) -> Value:
+    """1 with the probability that the element gives."""
+    return site.op(Bernoulli, site.value("self"), to=site.element())
+
+
+@converts("multinomial")
+def multinomial(site: Site) -> Value:
+    """Random indices by weights."""
+    if not site["replacement"]:
+        site.refuse("drawing without replacement", "replacement")
+    from compiler.ops.elementwise import Log
+
+    x = site.value("self")
+    if rank_of(x) == 1:
+        x = reshape(site, x, [1, -1])
+    found = site.op(Multinomial, site.op(Log, x), samples=site.integer(site["num_samples"]), to=I64)
+    return found if rank_of(site.value("self")) > 1 else reshape(site, found, [-1])
