@@ -9,6 +9,7 @@ from typing import ClassVar, Protocol
 from onnx import ModelProto
 
 from conformance.comparison import Output
+from conformance.native import Native
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +40,12 @@ class LoadedCase:
 
     `computed` is a class measured from exact references, which decides where `tolerance` is a rule about rounded
     expected values and calls a result wrong. `must_fail` cases have a broken model: right is a refusal with a named
-    diagnosis, of the class `diagnosis` where the case says which and the backend names its refusals as we do. `files` is the folder of a case that is about files, `model.onnx` the one to open.
+    diagnosis, of the class `diagnosis` where the case says which and the backend names its refusals as we do. `files`
+    is the folder of a case that is about files, `model.onnx` the one to open. A case of another framework has `native`
+    for a model.
     """
 
-    model: ModelProto
+    model: ModelProto | None
     inputs: Sequence[Output]
     tolerance: str
     twin: tuple[ModelProto, Sequence[Output]] | None = None
@@ -53,6 +56,7 @@ class LoadedCase:
     must_fail: bool = False
     diagnosis: str | None = None
     files: Mapping[str, bytes] | None = None
+    native: Native | None = None
 
 
 class Suite(Protocol):

@@ -17,7 +17,19 @@ from conformance.backends import BackendUnderTest, CaseFailure, Program, Report
 from conformance.case import CaseInfo, LoadedCase, Suite
 from conformance.comparison import Evidence, Output, Verdict, compare
 from conformance.errors import Unavailable
-from conformance.oracles import EXPECTED, ORACLES, TWIN, Answer, Question, ask, gather_evidence
+from conformance.oracles import (
+    EXPECTED,
+    NATIVE,
+    NATIVE_WIDENED,
+    ONNXRUNTIME_WIDENED,
+    ORACLES,
+    REFERENCE,
+    TWIN,
+    Answer,
+    Question,
+    ask,
+    gather_evidence,
+)
 from conformance.tolerance import MissingEvidence, ToleranceClass
 from conformance.tolerance_names import parse_tolerance
 from conformance.vote import Judgement, judge_outputs
@@ -124,7 +136,9 @@ class _Run:
         ran = self._run_backend()
         if not isinstance(ran, _Outputs):
             return Finding(ran.outcome, ran.stage, ran.diagnosis, ran.reason)
-        question = Question(self.case.model, self.case.inputs, self.case.twin, self.case.expected, self.crashed)
+        question = Question(
+            self.case.model, self.case.inputs, self.case.twin, self.case.expected, self.crashed, self.case.native
+        )
         with self.watch.part("oracles"):
             answers = ask(question, self._oracles(), lambda name: self.announce(f"oracle:{name}"))
         self.announce(Stage.COMPARE)
@@ -141,7 +155,7 @@ class _Run:
         return Finding(outcome, Stage.COMPARE, None, judgement.reason or None, judgement, ran.report)
 
     def _judgement(self, ran: _Outputs, answers: Sequence[Answer], evidence: Evidence) -> Judgement:
-        types = widening.output_types(self.case.model)
+        types = self._types()
         return judge_outputs(ran.values, answers, self.tolerance, evidence, types=types, ruling=self.case.ruling)
 
     def _judged_by_computed_class(
@@ -150,7 +164,7 @@ class _Run:
         """Return the vote of all oracles in the computed class if that passes, else the judgement `before`."""
         tolerance = parse_tolerance(name)
         evidence = gather_evidence(question, tolerance, answers)
-        types = widening.output_types(self.case.model)
+        types = self._types()
         found = judge_outputs(ran.values, answers, tolerance, evidence, types=types)
         if found.outcome is not Outcome.PASSED or not any(answer.exact for answer in answers):
             return before
@@ -158,9 +172,16 @@ class _Run:
             found, reason=f"within {name} of the exact value; by the rule of the suite alone {before.reason}"
         )
 
+    def _types(self) -> list[np.dtype[np.generic] | None]:
+        if self.case.native is not None:
+            return self.case.native.types()
+        assert self.case.model is not None
+        return widening.output_types(self.case.model)
+
     def _oracles(self) -> list[str]:
         absent = {TWIN} if self.case.twin is None else set()
         absent |= {EXPECTED} if self.case.expected is None else set()
+        absent |= {NATIVE, NATIVE_WIDENED} if self.case.native is None else {ONNXRUNTIME_WIDENED, REFERENCE}
         return [name for name in ORACLES if name not in absent and name not in self.backend.shares]
 
     def _run_backend(self) -> _Outputs | CaseFailure:
@@ -180,7 +201,11 @@ class _Run:
         return _Outputs(outputs, getattr(program, "report", Report()), program)
 
     def _compile(self) -> Program:
+        if self.case.native is not None:
+            takes_native = getattr(self.backend, "takes_native", False)
+            return self.backend.compile(self.case.native.program if takes_native else self.case.native.model())
         if self.case.files is None:
+            assert self.case.model is not None
             return self.backend.compile(self.case.model)
         with tempfile.TemporaryDirectory() as parent:
             folder = Path(parent) / "model"

@@ -19,6 +19,7 @@ from onnx import ModelProto
 from conformance import onnxruntime_runner, widening
 from conformance.comparison import Evidence, Output
 from conformance.errors import Unavailable
+from conformance.native import Native
 from conformance.numerics import Kind, format_of, kind_of
 from conformance.tolerance import ToleranceClass
 from conformance.widening import FLOAT32, FLOAT64, Transform, Wide
@@ -31,11 +32,24 @@ class Question:
     `crashed` names oracles that took the process down when this question was asked before.
     """
 
-    model: ModelProto
+    model: ModelProto | None
     inputs: Sequence[Output]
     twin: tuple[ModelProto, Sequence[Output]] | None = None
     expected: Sequence[Output] | None = None
     crashed: frozenset[str] = field(default_factory=frozenset)
+    native: Native | None = None
+
+    def onnx(self) -> ModelProto:
+        """The model as ONNX. Raises `Unavailable` where a native program has no such form."""
+        if self.model is not None:
+            return self.model
+        if self.native is None:
+            raise Unavailable("the case has no model")
+        return self.native.model()
+
+    def types(self) -> list[np.dtype[np.generic] | None]:
+        """Element types that the outputs are declared with. Raises `Unavailable`."""
+        return widening.output_types(self.onnx()) if self.native is None else self.native.types()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +71,18 @@ ONNXRUNTIME = "onnxruntime"
 ONNXRUNTIME_WIDENED = "onnxruntime-widened"
 REFERENCE = "reference"
 TWIN = "twin"
+NATIVE = "native"
+NATIVE_WIDENED = "native-widened"
 EXPECTED = "expected"
 
 
 def _run_onnxruntime(question: Question) -> Answer:
-    return Answer(ONNXRUNTIME, onnxruntime_runner.run_model(question.model, question.inputs))
+    return Answer(ONNXRUNTIME, onnxruntime_runner.run_model(question.onnx(), question.inputs))
 
 
 def _run_onnxruntime_widened(question: Question) -> Answer:
-    types = widening.output_types(question.model)
-    floats = _float_types(question.model, question.inputs)
+    types = question.types()
+    floats = _float_types(question.onnx(), question.inputs)
     if not any(format_of(dtype).mantissa_bits < 23 for dtype in floats):
         raise Unavailable("the model has no float type narrower than float32")
     outputs = _run_widened_onnxruntime(question, FLOAT32, widening.as_is)
@@ -91,12 +107,12 @@ def _float_types(model: ModelProto, inputs: Sequence[Output]) -> set[np.dtype[np
 
 def _run_reference(question: Question) -> Answer:
     try:
-        model = widening.widen_model(question.model, FLOAT64)
+        model = widening.widen_model(question.onnx(), FLOAT64)
     except Unavailable:
         # The rounding is what the model is about: the evaluator's own is an independent one, though not exact.
-        return Answer(REFERENCE, _evaluate(question.model, question.inputs))
+        return Answer(REFERENCE, _evaluate(question.onnx(), question.inputs))
     outputs = _evaluate(model, widening.widen_inputs(question.inputs, FLOAT64))
-    return Answer(REFERENCE, outputs, exact=_is_exact(question.model, outputs))
+    return Answer(REFERENCE, outputs, exact=_is_exact(question.onnx(), outputs))
 
 
 def _is_exact(model: ModelProto, outputs: Sequence[Output]) -> bool:
@@ -106,6 +122,28 @@ def _is_exact(model: ModelProto, outputs: Sequence[Output]) -> bool:
         output.dtype for output in outputs if isinstance(output, np.ndarray) and kind_of(output.dtype) is Kind.FLOAT
     }
     return np.dtype(np.float64) not in declared and found <= {np.dtype(np.float64)}
+
+
+def _run_native(question: Question) -> Answer:
+    if question.native is None:
+        raise Unavailable("the case is ONNX's own")
+    return Answer(NATIVE, question.native.outputs())
+
+
+def _run_native_widened(question: Question) -> Answer:
+    if question.native is None:
+        raise Unavailable("the case is ONNX's own")
+    if not question.native.is_exact():
+        raise Unavailable("the outputs have no float type narrower than float64")
+    outputs = question.native.outputs(wide=True)
+    declared = question.native.types()
+    if len(outputs) != len(declared):
+        raise Unavailable("the float64 run has another number of outputs")
+    kept = [
+        value if isinstance(value, np.ndarray) and kind_of(value.dtype) is Kind.FLOAT else as_declared(value, dtype)
+        for value, dtype in zip(outputs, declared, strict=True)
+    ]
+    return Answer(NATIVE_WIDENED, kept, exact=True)
 
 
 def _run_twin(question: Question) -> Answer:
@@ -127,12 +165,12 @@ def _take_expected(question: Question) -> Answer:
 
 
 def _run_widened_onnxruntime(question: Question, wide: Wide, transform: Transform) -> list[Output]:
-    model = widening.widen_model(question.model, wide, transform)
+    model = widening.widen_model(question.onnx(), wide, transform)
     return onnxruntime_runner.run_model(model, widening.widen_inputs(question.inputs, wide, transform))
 
 
 def _run_widened_reference(question: Question, transform: Transform) -> list[Output]:
-    model = widening.widen_model(question.model, FLOAT64, transform)
+    model = widening.widen_model(question.onnx(), FLOAT64, transform)
     return _evaluate(model, widening.widen_inputs(question.inputs, FLOAT64, transform))
 
 
@@ -162,6 +200,8 @@ ORACLES: dict[str, Callable[[Question], Answer]] = {
     REFERENCE: _run_reference,
     TWIN: _run_twin,
     EXPECTED: _take_expected,
+    NATIVE: _run_native,
+    NATIVE_WIDENED: _run_native_widened,
 }
 """Every oracle by name, in the order in which they are asked."""
 

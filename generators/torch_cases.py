@@ -133,6 +133,7 @@ def torch_source(case: TorchCase) -> str:
     ]
     return environment.get_template("module.jinja").render(
         names=names,
+        absent=[name for name in entry.inputs if name not in names],
         inputs=inputs,
         init=environment.from_string(entry.init).render(values).strip().splitlines(),
         forward=environment.from_string(forms[case.form]).render(values).strip().splitlines(),

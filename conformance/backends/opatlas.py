@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto
 
 from compiler import api
 from compiler.errors import OpatlasError
@@ -28,7 +27,7 @@ _LARGEST_INTERPRETED = 32
 
 
 class _Simulated:
-    def __init__(self, model: ModelProto | Path, target: str) -> None:
+    def __init__(self, model: object, target: str) -> None:
         self._compiled: Any = api.compile(model, target=target)
         self.report = Report()
         size = sum(1 for _ in self._compiled.graph.ops)
@@ -68,11 +67,12 @@ class Opatlas:
     name = "opatlas"
     shares: frozenset[str] = frozenset()
     names_diagnoses = True
+    takes_native = True
 
     def __init__(self, target: str) -> None:
         self._target = target
 
-    def compile(self, model: ModelProto) -> _Simulated:
+    def compile(self, model: object) -> _Simulated:
         return _Simulated(model, self._target)
 
     def compile_file(self, path: Path) -> _Simulated:
