@@ -317,6 +317,13 @@ def test_a_mean_has_as_many_terms_as_it_reduces():
     assert verdict(np.array([1.0], F32), [1.0 + shift], "dot_product", **runs) is SECOND
 
 
+def test_a_wider_integer_reference_is_not_wrapped_to_the_type_of_the_output():
+    output, types = np.array([44], np.int8), [np.dtype(np.int8)]
+    exact = parse_tolerance("exact")
+    assert compare([output], [np.array([44])], exact, types=types).verdict is WITHIN
+    assert compare([output], [np.array([300])], exact, types=types).verdict is DIFFERENT
+
+
 # whole_graph
 
 
