@@ -104,6 +104,8 @@ def _tried(faults: Sequence[Fault], pool: Pool, options: argparse.Namespace, pro
             if (fault.id in by_import) is imported
         ]
         for identity, result in run_children(tasks, options.jobs, _LIMITS, options.output / "suite.log"):
+            if isinstance(result, Died) and result.raised:
+                raise MutationError(f"trying {identity} failed: {result.cause}; see {options.output / 'suite.log'}")
             found[identity] = Trial("crash", result.cause) if isinstance(result, Died) else result
             progress.advance(bar)
     return found

@@ -18,9 +18,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Died:
-    """What is left of a child that gave no result; `cause` is one line."""
+    """What is left of a child that gave no result; `cause` is one line; `raised`: its own code failed."""
 
     cause: str
+    raised: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,8 @@ def _serve(work: Callable[[], object], sending: int, limits: Limits, log: Path) 
         os.dup2(output, 2)
         sys.stdout, sys.stderr = sys.__stdout__ or sys.stdout, sys.__stderr__ or sys.stderr
         if limits.cpu_seconds:
-            resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu_seconds, limits.cpu_seconds + 5))
+            # Only the soft limit: a child of this child may need more.
+            resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu_seconds, resource.RLIM_INFINITY))
         if limits.memory_mb:
             resource.setrlimit(resource.RLIMIT_AS, (limits.memory_mb << 20, limits.memory_mb << 20))
         data = pickle.dumps(work())
@@ -111,7 +113,7 @@ def _ended(selector: selectors.BaseSelector) -> Iterator[tuple[Any, Any]]:
         os.close(key.fd)
         _, status = os.waitpid(child.pid, 0)
         code = os.waitstatus_to_exitcode(status)
-        yield child.key, pickle.loads(child.data) if code == 0 else Died(_cause(code))  # noqa: S301 - our own child
+        yield child.key, pickle.loads(child.data) if code == 0 else Died(_cause(code), raised=code > 0)  # noqa: S301 - our own child
     for registered in list(selector.get_map().values()):
         if time.monotonic() > registered.data.deadline:
             os.kill(registered.data.pid, signal.SIGKILL)

@@ -24,7 +24,7 @@ SMALL_TARGET = "small"
 
 SUITES = {DEFAULT_TARGET: ("graphs", "operators", "onnx-official", "invalid"), SMALL_TARGET: ("graphs", "operators")}
 _SOURCES = ("compiler", "conformance", "generators", "opsets")
-CASES_A_LINE = 200
+CASES_A_LINE = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,11 @@ class PoolCase:
     figures: tuple[object, ...] = ()
     outputs: Sequence[Any] | None = None
     damaged: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_graph(self) -> bool:
+        """Whether it is one of the suite of small graphs."""
+        return self.id.startswith("graphs/")
 
 
 @dataclass(slots=True)

@@ -130,8 +130,15 @@ def _lines(measured: coverage.Coverage, pool: Pool) -> dict[str, dict[int, list[
         path = file.removeprefix(f"{ROOT}/")
         for line, contexts in data.contexts_by_lineno(file).items():
             places = sorted(place_of[context] for context in contexts if context in place_of)
-            keys = [(pool.cases[p].operator, pool.cases[p].dtype, pool.cases[p].data_class) for p in places]
-            kept = spread(keys, f"{path}:{line}")[:CASES_A_LINE] if len(places) > CASES_A_LINE else range(len(places))
             if places:
-                found.setdefault(path, {})[line] = [places[at] for at in kept]
+                found.setdefault(path, {})[line] = _few(places, pool, f"{path}:{line}")
     return found
+
+
+def _few(places: list[int], pool: Pool, seed: str) -> list[int]:
+    """Return all graphs, and of the other cases as many different ones as there is room for."""
+    graphs = [place for place in places if pool.cases[place].is_graph]
+    others = [place for place in places if not pool.cases[place].is_graph]
+    cases = [pool.cases[place] for place in others]
+    order = spread([(case.operator, case.dtype, case.data_class) for case in cases], seed)
+    return [*graphs, *(others[at] for at in order[:CASES_A_LINE])]

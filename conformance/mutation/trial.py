@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from conformance.errors import MutationError
 from conformance.mutation.children import Died, Limits, run_children
 from conformance.mutation.damages import DAMAGES
 from conformance.mutation.edits import ROOT, Fault
@@ -49,6 +50,8 @@ def try_fault(fault: Fault, cases: Sequence[PoolCase], *, by_import: bool, unit_
     if not found.case and unit_tests_too:
         task = (fault.id, partial(_failed_unit_test, fault))
         ((_, failed),) = run_children([task], 1, UNIT_TEST_LIMITS, log)
+        if isinstance(failed, Died) and failed.raised:
+            raise MutationError(f"running the unit tests failed: {failed.cause}; see {log}")
         found = replace(found, unit_test=f"crash: {failed.cause}" if isinstance(failed, Died) else failed)
     return replace(found, cpu_seconds=time.process_time() - start)
 
