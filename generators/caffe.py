@@ -16,6 +16,7 @@ import jinja2
 import numpy as np
 
 from generators import caffemodel, draws
+from generators.caffemodel import Array
 from generators.case import Case
 from generators.render import draws_source
 from opsets import ManifestError
@@ -40,8 +41,8 @@ class Built:
 
     prototxt: str
     caffemodel: bytes | None
-    inputs: dict[str, caffemodel.Array]
-    weights: dict[str, list[caffemodel.Array]]
+    inputs: dict[str, Array]
+    weights: dict[str, list[Array]]
 
 
 def expand(name: str) -> Iterator[Case]:
@@ -80,7 +81,7 @@ def cases() -> Iterator[Case]:
 
 
 def render(case: Case) -> str:
-    """Source that anyone can run with numpy and opencv-python-headless<5.
+    """Source that anyone can run with numpy, ml-dtypes and opencv-python-headless<5.
 
     :raises ManifestError: as :func:`expand` does.
     """

@@ -24,7 +24,8 @@ from conformance.case import CaseInfo, LoadedCase
 from conformance.comparison import Output
 from conformance.errors import Unavailable
 from conformance.recording import ROOT
-from conformance.suites import light_models, torch_models
+from conformance.suites import caffe_operators, light_models, torch_models
+from generators.case import Case
 
 FOLDER = ROOT / "build" / "models"
 _DOWNLOAD_LIMIT = 300.0
@@ -189,8 +190,11 @@ class Models:
                 data_class="random",
                 input_mode="static",
             )
+        yield from caffe_operators.nets(self.name)
 
     def load(self, info: CaseInfo) -> LoadedCase:
+        if isinstance(info.source, Case):
+            return caffe_operators.load(info.source)
         source = SOURCES[info.operator]
         if not source.path.exists():
             failure = _failure_note(source)
@@ -208,6 +212,8 @@ class Models:
         )
 
     def reproducer(self, info: CaseInfo) -> str | None:
+        if isinstance(info.source, Case):
+            return caffe_operators.reproducer(info.source)
         return _REPRODUCER.format(path=SOURCES[info.operator].path.relative_to(ROOT).as_posix(), name=info.operator)
 
 

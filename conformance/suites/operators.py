@@ -8,7 +8,11 @@ from typing import ClassVar
 import generators
 import opsets
 from conformance.case import CaseInfo, LoadedCase
+from conformance.suites import caffe_operators, torch_operators
+from generators.torch_cases import TorchCase
+from opsets.caffe import load_layers
 from opsets.expressions import parse
+from opsets.torch_manifest import load_torch_manifests
 
 
 class Operators:
@@ -22,15 +26,22 @@ class Operators:
 
     def operators(self) -> set[str]:
         """Return the names of all operators that a manifest has."""
-        return {item.operator for manifest in opsets.load_manifests("onnx") for item in manifest.items}
+        names = {item.operator for manifest in opsets.load_manifests("onnx") for item in manifest.items}
+        return names | {item.operator for item in load_torch_manifests()} | set(load_layers())
 
     def cases(self) -> Iterator[CaseInfo]:
         for manifest in opsets.load_manifests("onnx"):
             for case in generators.expand(manifest):
                 yield _describe(case, self.name)
+        yield from torch_operators.infos(self.name)
+        yield from caffe_operators.infos(self.name)
 
     def load(self, info: CaseInfo) -> LoadedCase:
+        if isinstance(info.source, TorchCase):
+            return torch_operators.load(info.source)
         case = _case_of(info)
+        if case.framework == caffe_operators.FRAMEWORK:
+            return caffe_operators.load(case)
         item = opsets.find_item(case.framework, case.domain, case.operator, case.since_version)
         model, inputs = generators.build(case)
         twin = generators.twin(case)
@@ -46,7 +57,10 @@ class Operators:
         )
 
     def reproducer(self, info: CaseInfo) -> str | None:
-        return generators.render(_case_of(info))
+        if isinstance(info.source, TorchCase):
+            return torch_operators.reproducer(info.source)
+        case = _case_of(info)
+        return caffe_operators.reproducer(case) if case.framework == caffe_operators.FRAMEWORK else generators.render(case)
 
 
 def _describe(case: generators.Case, suite: str) -> CaseInfo:

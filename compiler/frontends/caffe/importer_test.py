@@ -107,18 +107,20 @@ def test_unknown_fields_and_comments_are_passed_over():
 @pytest.mark.parametrize(
     ("text", "model", "message"),
     [
-        (CONV, None, r"layer 'conv' \(Convolution, line 4\): blob 0 \(weights\) is missing, expected shape \[3, 2, 3, 3\]"),
+        (CONV, None, r"layer 'conv' \(Convolution, line 4\): blob 0 \(weights\) is missing, expected shape \[3, 2,"),
         (CONV, {"other": [[1.0]]}, r"'conv' .* blob 0 \(weights\) is missing.* no weights for the layer of that name"),
-        (CONV, {"conv": [draw(3, 2, 5, 5), draw(3)]}, r"'conv' .*blob 0 \(weights\) has shape \[3, 2, 5, 5\]; expected \[3, 2,"),
+        (CONV, {"conv": [draw(3, 2, 5, 5), draw(3)]}, r"'conv' .*blob 0 .*has shape \[3, 2, 5, 5\]; expected \[3, 2,"),
         (CONV, {"conv": [draw(3, 2, 3, 3)]}, r"'conv' .*blob 1 \(bias\) is missing, expected shape \[3\]; 1 given"),
-        (inputs((1, 2)) + relu("r", "b", "c"), None, r"layer 'r' \(ReLU, line 2\): bottom 'b' is unknown; blobs before it: a"),
-        (inputs((1, 2)) + relu("r", "a", "a2") + relu("s", "a", "a2"), None, r"'s' .* top 'a2' is made before by layer 'r'"),
+        (inputs((1, 2)) + relu("r", "b", "c"), None, r"'r' \(ReLU, line 2\): bottom 'b' is unknown; blobs before it: "),
+        (inputs((1, 2)) + relu("r", "a", "a2") + relu("s", "a", "a2"), None, r"'s' .* 'a2' is made before by layer"),
         (
-            inputs((1, 2)) + 'layer { name: "r" type: "Eltwise" bottom: "a" bottom: "d" top: "c" }\n' + relu("s", "c", "d"),
+            inputs((1, 2))
+            + 'layer { name: "r" type: "Eltwise" bottom: "a" bottom: "d" top: "c" }\n'
+            + relu("s", "c", "d"),
             None,
             r"layer 'r' \(Eltwise, line 2\): bottom 'd' closes a cycle of layers: 'r' -> 's' -> 'r'",
         ),
-        (inputs((1, 2)) + relu("r", "c", "b") + relu("s", "a", "c"), None, r"'r' .*made only further down, by layer 's'"),
+        (inputs((1, 2)) + relu("r", "c", "b") + relu("s", "a", "c"), None, r"'r' .*only further down, by layer 's'"),
         (inputs((1, 2)) + relu("r", "r", "r"), None, r"bottom 'r' is a cycle"),
         ("layer {\n name: }", None, r"2:8"),
         ("layer { } layers { }", None, r"both formats"),

@@ -152,8 +152,8 @@ def test_boxes_are_decoded_suppressed_and_sorted_by_label_and_score():
     priors = np.array([[0.1, 0.1, 0.3, 0.3], [0.12, 0.1, 0.32, 0.3], [0.6, 0.6, 0.9, 0.9]], np.float32)
     prior = np.stack([priors.ravel(), np.full(12, 0.1)])[None]
     scores = np.array([[0.1, 0.9], [0.2, 0.8], [0.3, 0.7]], np.float32)
-    parameters = """detection_output_param { num_classes: 2 code_type: CENTER_SIZE confidence_threshold: 0.5 keep_top_k: 2
-                    nms_param { nms_threshold: 0.45 top_k: 3 } }"""
+    parameters = """detection_output_param { num_classes: 2 code_type: CENTER_SIZE confidence_threshold: 0.5
+                    keep_top_k: 2 nms_param { nms_threshold: 0.45 top_k: 3 } }"""
     (found,) = layer("DetectionOutput", np.zeros((1, 12)), scores.reshape(1, 6), prior, parameters=parameters)
     wanted = [[0, 1, 0.9, *priors[0]], [0, 1, 0.7, *priors[2]]]
     np.testing.assert_allclose(found, np.array(wanted, np.float32)[None, None], rtol=1e-6)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 import numpy as np
 
 from compiler.errors import InvalidGraph, InvalidModel, UnsupportedOperator
+from compiler.frontends.caffe.reader import PB
 from compiler.ir import Builder, Value
 from compiler.ops.movement import Slice
 from compiler.ops.reshape import Reshape
@@ -30,8 +31,9 @@ class Site:
     b: Builder
 
     def parameters(self, name: str) -> Any:  # noqa: ANN401 - a protobuf message, whose fields have defaults
-        """The layer's parameter message, with defaults where it is absent."""
-        return getattr(self.layer.message, name)
+        """The layer's parameter message, with defaults where it is absent, as many are from the first format."""
+        message = self.layer.message
+        return getattr(message if hasattr(message, name) else PB.LayerParameter(), name)
 
     def dims(self, index: int = 0) -> tuple[int, ...]:
         """The sizes of a bottom. Raises UnsupportedOperator where only data decides them."""

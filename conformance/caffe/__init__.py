@@ -1,0 +1,1 @@
+"""Oracles for Caffe networks: OpenCV's importer, and each layer's definition in float64."""
