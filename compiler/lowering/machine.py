@@ -7,7 +7,7 @@ from math import ceil, inf
 from typing import TYPE_CHECKING
 
 from compiler.ops.work import Apply, Arg, Expression
-from compiler.targets.schema import Dataflow
+from compiler.targets.array import matmul_cycles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,16 +63,11 @@ class Machine:
         product = self.target.matrix.product(a, b)
         return None if product is None else product.accumulator
 
-    def matrix_cycles(self, m: int, n: int, k: int) -> float:
-        """Stall-free cycles of one product on the array, by the closed form of its dataflow."""
-        rows, columns = self.rows, self.columns
-        folds = {
-            Dataflow.OUTPUT_STATIONARY: (m, n, k + rows + columns - 2),
-            Dataflow.WEIGHT_STATIONARY: (k, n, m + 2 * rows + columns - 2),
-            Dataflow.INPUT_STATIONARY: (k, m, n + 2 * rows + columns - 2),
-        }
-        down, across, each = folds[self.target.matrix.dataflow]
-        return ceil(down / rows) * ceil(across / columns) * each
+    def matrix_cycles(self, factors: tuple[ElementType, ElementType], batch: int, m: int, n: int, k: int) -> int:
+        """Stall-free cycles of ``batch`` products on the array, for factors of types that it takes."""
+        product = self.target.matrix.product(*factors)
+        depth = 1 if product is None else product.depth
+        return matmul_cycles(self.target.matrix, m, n, k, batch=batch, depth=depth)
 
     def vector_cycles(self, points: int, functions: int = 1) -> float:
         """Cycles of a body of so many simple functions at so many points."""

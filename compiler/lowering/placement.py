@@ -132,7 +132,7 @@ def on_matrix(nest: Nest, machine: Machine) -> Contraction | None:
         for loop in loops:
             sizes[place] *= nest.extents[loop]
     batch, m, n, k = sizes
-    on_array = batch * machine.matrix_cycles(m, n, k)
+    on_array = machine.matrix_cycles(factor_elements(nest, found), batch, m, n, k)
     elements = (nest.accumulate, *(read.value.tensor.element for read in nest.reads))
     if not all(element is not None and machine.computes(element) for element in elements):
         return found

@@ -10,6 +10,7 @@ from itertools import permutations
 from math import ceil, gcd, inf
 from typing import TYPE_CHECKING, Final
 
+from compiler.lowering.contraction import factor_elements
 from compiler.lowering.nests import ARGUMENT_COMBINERS, Nest, Read
 from compiler.ops.work import Index, IteratorKind
 
@@ -265,7 +266,8 @@ class Tiler:
             return tiles * self._machine.vector_cycles(product(sizes))
         groups = (self._contraction.batch, self._contraction.m, self._contraction.n, self._contraction.k)
         batch, m, n, k = (product(sizes[loop] for loop in loops) for loops in groups)
-        return tiles * batch * self._machine.matrix_cycles(m, n, k)
+        factors = factor_elements(self._nest, self._contraction)
+        return tiles * self._machine.matrix_cycles(factors, batch, m, n, k)
 
     def _best_order(self, sizes: Sequence[int]) -> tuple[int, ...]:
         counts = self._counts(sizes)

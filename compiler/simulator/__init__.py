@@ -1,6 +1,6 @@
 """The simulated accelerator: executes programs on data and in time."""
 
-from compiler.simulator.costs import COMPONENTS, Costs, matmul_cycles
+from compiler.simulator.costs import COMPONENTS, Costs
 from compiler.simulator.machine import Machine, execute, simulate
 from compiler.simulator.options import SimulationOptions
 from compiler.simulator.report import Bound, HostReport, KernelReport, ProgramReport, SimulationReport
@@ -17,7 +17,6 @@ __all__ = [
     "SimulationOptions",
     "SimulationReport",
     "execute",
-    "matmul_cycles",
     "simulate",
     "trace_json",
 ]

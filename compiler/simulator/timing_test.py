@@ -13,9 +13,10 @@ from compiler.program.addresses import placed
 from compiler.program.handmade_test import executable, matmul_program, one_matmul
 from compiler.program.instructions import Engine
 from compiler.program.random_programs_test import programs
-from compiler.simulator import Costs, Machine, SimulationOptions, matmul_cycles
+from compiler.simulator import Costs, Machine, SimulationOptions
 from compiler.simulator.timing import Clock
 from compiler.targets import load_target
+from compiler.targets.array import matmul_cycles
 
 SHAPES = [
     (1, 1, 1), (1, 1000, 512), (32, 32, 32), (33, 32, 31), (31, 33, 65), (128, 3072, 768), (128, 768, 768), (7, 5, 3),
