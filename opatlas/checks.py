@@ -20,7 +20,9 @@ class NoReference(RuntimeError):
     """A model that the reference can't run; the message says why."""
 
 
-def check_model(compiled: CompiledModel, model: Path, feeds: Mapping[str, Any]) -> dict[str, Any]:
+def check_model(
+    compiled: CompiledModel, model: Path, feeds: Mapping[str, Any], weights: Path | None = None
+) -> dict[str, Any]:
     """Run a model and its reference on the same inputs; return what `opatlas check` shows, as plain data."""
     from reports.execution import host_operators_json
 
@@ -30,7 +32,7 @@ def check_model(compiled: CompiledModel, model: Path, feeds: Mapping[str, Any]) 
         "model": model.name,
         "target": compiled.target.name,
         "placement": result.placement,
-        "outputs": _compare(compiled, result.outputs or (), load_model(model), feeds),
+        "outputs": _compare(compiled, result.outputs or (), load_model(model, weights), feeds),
         "host_operators": host_operators_json(result),
     }
 
@@ -124,9 +126,18 @@ def _modern(model: ModelProto) -> ModelProto:
         return model
 
 
-def load_model(model: Path) -> ModelProto:
-    """Read an ONNX file with its external data."""
+def load_model(model: Path, weights: Path | None = None) -> ModelProto:
+    """Read an ONNX file with its external data, or a Caffe network as the ONNX model that its graph is written as."""
     import onnx
+
+    from compiler.frontends.door import caffe_files
+
+    files = caffe_files((model, weights) if weights is not None else model)
+    if files is not None:
+        from compiler.exporters.onnx import export_model
+        from compiler.frontends.caffe import import_caffe
+
+        return export_model(import_caffe(*files))
 
     return onnx.load(model)
 

@@ -22,6 +22,7 @@ from opatlas.session import (
     SeedOption,
     Session,
     TargetOption,
+    WeightsOption,
     examples,
 )
 from reports.execution import check_text, located_text, rows_table, simulation_json, simulation_text
@@ -52,6 +53,7 @@ def compile(
     ] = None,
     bind: BindOption = None,
     precision: PrecisionOption = None,
+    weights: WeightsOption = None,
 ) -> None:
     """Compile a model and write the graph, the graph as an ONNX model of the newest opset, or the program.
 
@@ -62,7 +64,7 @@ def compile(
     """
     session: Session = context.obj
     with session.working(f"compiling {model.name}"):
-        compiled = work.compile_model(model, target, precision=precision, dump_dir=dump)
+        compiled = work.compile_model(work.with_weights(model, weights), target, precision=precision, dump_dir=dump)
         sizes = work.bindings(bind)
         emitted = work.EMITTERS[emit](compiled, sizes)
         if emit == "program":
@@ -81,12 +83,15 @@ def compile(
     epilog=examples(
         "opatlas simulate model.onnx",
         "opatlas simulate model.onnx --timing-only --bind batch=8",
+        "opatlas simulate net.prototxt --weights net.caffemodel",
         "opatlas simulate model.onnx --inputs x.npz --outputs y.npz --trace timeline.json",
     )
 )
 def simulate(
     context: typer.Context,
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file, or the text of a program.")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="An ONNX file, a Caffe prototxt, or the text of a program.")
+    ],
     target: TargetOption = DEFAULT_TARGET,
     inputs: Annotated[Path | None, typer.Option("--inputs", metavar="F.npz", help="Inputs by name.")] = None,
     seed: SeedOption = 0,
@@ -108,6 +113,7 @@ def simulate(
         bool, typer.Option("--locate", help="Compare each node's value with onnxruntime; name the first that differs.")
     ] = False,
     precision: PrecisionOption = None,
+    weights: WeightsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run a model on the simulated accelerator: cycles, traffic, energy, and what had to go to the host.
@@ -125,7 +131,7 @@ def simulate(
         if work.is_program(model):
             used_target, names, result = work.simulate_program(model, inputs, seed, timing_only=timing_only)
         else:
-            compiled = work.compile_model(model, target, precision=precision)
+            compiled = work.compile_model(work.with_weights(model, weights), target, precision=precision)
             used_target, names = compiled.target.name, compiled.output_names
             if timing_only:
                 taken = {name: bool(value) for name, value in work.bindings(branch).items()}
@@ -177,6 +183,7 @@ def check(
     seed: SeedOption = 0,
     bind: BindOption = None,
     precision: PrecisionOption = None,
+    weights: WeightsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare a model's outputs with onnxruntime (its optimizer off), and say what runs where and why.
@@ -188,9 +195,9 @@ def check(
     session: Session = context.obj
     try:
         with session.working(f"checking {model.name}"):
-            compiled = work.compile_model(model, target, precision=precision)
+            compiled = work.compile_model(work.with_weights(model, weights), target, precision=precision)
             draw = work.Draw(inputs, work.bindings(bind), seed)
-            data = checks.check_model(compiled, model, work.read_inputs(compiled, draw))
+            data = checks.check_model(compiled, model, work.read_inputs(compiled, draw), weights)
             _say_assumed(session, compiled, draw.sizes, inputs)
     except UnsupportedOperator as error:
         session.err.print(Text(f"unsupported: {error}"))

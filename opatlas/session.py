@@ -45,7 +45,11 @@ def _console(stream: Any) -> Console:  # noqa: ANN401 - any text stream
     return Console(file=stream, width=width, highlight=False, soft_wrap=False)
 
 
-ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file.")]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file, or a Caffe prototxt.")]
+WeightsOption = Annotated[
+    Path | None,
+    typer.Option("--weights", metavar="F.caffemodel", help="Weights of a prototxt; else of its name beside it."),
+]
 TargetOption = Annotated[str, typer.Option("--target", "-t", help="Name of a target, or path to its YAML file.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 BindOption = Annotated[

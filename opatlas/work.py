@@ -26,10 +26,25 @@ class BadOption(ValueError):
     """A value of an option that can't be used; the message says what was found and what was expected."""
 
 
+def with_weights(model: Path, weights: Path | None) -> Path | tuple[Path, Path]:
+    """Return what a compilation takes: the model's path, or with weights of its own file a pair. Raises `BadOption`."""
+    from compiler.frontends.door import CAFFE_SUFFIX
+
+    if weights is None:
+        return model
+    if model.suffix != CAFFE_SUFFIX:
+        raise BadOption(f"found weights for {model.name}, expected a {CAFFE_SUFFIX} file: others hold their weights")
+    return model, weights
+
+
 def compile_model(
-    model: Path, target: str, *, precision: str | None = None, dump_dir: Path | None = None
+    model: Any,  # noqa: ANN401 - see compiler.api.compile
+    target: str,
+    *,
+    precision: str | None = None,
+    dump_dir: Path | None = None,
 ) -> CompiledModel:
-    """Compile a model file for a target."""
+    """Compile a model file, or what else the compiler takes, for a target."""
     from compiler import api
 
     options = (
