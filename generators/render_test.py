@@ -84,6 +84,15 @@ def test_the_reproducer_runs_alone(tmp_path):
     assert "-> Y float32 [3, 4, 5]" in run.stdout
 
 
+def test_the_reproducer_writes_its_model_and_inputs(tmp_path):
+    case = case_by_id(PLAIN)
+    reproducer_scope(render(case))["main"](tmp_path / "made")
+    model, inputs = build(case)
+    assert (tmp_path / "made" / "model.onnx").read_bytes() == model.SerializeToString()
+    with np.load(tmp_path / "made" / "inputs.npz") as found:
+        assert all(same(found[info.name], value) for info, value in zip(model.graph.input, inputs, strict=True))
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8e4m3fn", "bool", "string"])
 def test_the_reproducer_of_any_type_gives_what_went_in(dtype, capsys):
     case = find("Identity", since_version=21, dtype=dtype)

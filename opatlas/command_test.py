@@ -7,6 +7,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnx.parser
@@ -554,6 +555,18 @@ def test_a_program_does_not_run_on_half_of_its_inputs(run, model, tmp_path):
     status, _, err = run("simulate", tmp_path / "mlp.program", "--inputs", tmp_path / "x.npz")
     assert status == 2
     assert "['x']" in err
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "string"])
+def test_inputs_of_types_that_npz_does_not_know_come_back_as_they_went_out(run, tmp_path, dtype):
+    text = f'<ir_version: 10, opset_import: ["": 21]> g ({dtype}[3] x) => ({dtype}[3] y) {{ y = Identity(x) }}'
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "same.onnx")
+    x = np.array(["a", "", "bc"]) if dtype == "string" else np.array([1, -2, 0.5], ml_dtypes.bfloat16)
+    np.savez(tmp_path / "x.npz", x=x)
+    files = ("--inputs", tmp_path / "x.npz", "--outputs", tmp_path / "y.npz")
+    assert run("simulate", tmp_path / "same.onnx", *files)[0] == 0
+    found = np.load(tmp_path / "y.npz", allow_pickle=True)["y"]
+    assert [str(item) for item in found] == list(x) if dtype == "string" else found.tobytes() == x.tobytes()
 
 
 def test_sizes_that_nobody_gave_are_named(run, model):

@@ -108,7 +108,25 @@ class Draw:
 def read_inputs(compiled: CompiledModel, draw: Draw) -> dict[str, Any]:
     """Return inputs by name. Raises `InvalidInput`."""
     compiled.require_symbols(draw.sizes)
-    return seeded_inputs(compiled, draw.sizes, draw.seed) if draw.path is None else load_arrays(draw.path)
+    if draw.path is None:
+        return seeded_inputs(compiled, draw.sizes, draw.seed)
+    types = {name: value.type for name, value in zip(compiled.input_names, compiled.graph.inputs, strict=True)}
+    return {name: _in_own_type(array, types.get(name)) for name, array in load_arrays(draw.path).items()}
+
+
+def _in_own_type(array: Any, type_: Type | None) -> Any:  # noqa: ANN401 - numpy arrays
+    """Return an array in the type that it stands for: an npz file keeps the bytes of bfloat16 and not that they are it.
+
+    Strings are objects here, as they are for onnxruntime.
+    """
+    from compiler.ir import TensorType
+
+    if array.dtype.kind == "U":
+        return array.astype(object)
+    if array.dtype.kind != "V" or not isinstance(type_, TensorType):
+        return array
+    dtype = type_.element.dtype
+    return array.view(dtype) if array.dtype.names is None and array.dtype.itemsize == dtype.itemsize else array
 
 
 def load_arrays(path: Path) -> dict[str, Any]:
