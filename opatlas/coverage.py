@@ -34,6 +34,9 @@ Key = tuple[str, ...]
 class Figure:
     """One line: of ``total`` things ``tried`` have a case in the run, ``passed`` one that passed, ``whole`` no red one.
 
+    ``folded`` have none that passed, but one whose result was right and computed while compiling: the operator was gone
+    before anything ran. Sizes and constants always are.
+
     ``missing`` has a reason for each thing that did not pass, or that no case tries where trying is all that counts.
     """
 
@@ -41,13 +44,15 @@ class Figure:
     total: int
     tried: int
     passed: int | None = None
+    folded: int | None = None
     whole: int | None = None
     missing: Mapping[str, str] = field(default_factory=dict)
 
     def plain(self, *, with_missing: bool) -> dict[str, object]:
         """The figure as JSON-plain data."""
         found: dict[str, object] = {
-            "name": self.name, "total": self.total, "tried": self.tried, "passed": self.passed, "whole": self.whole,
+            "name": self.name, "total": self.total, "tried": self.tried, "passed": self.passed, "folded": self.folded,
+            "whole": self.whole,
         }  # fmt: skip
         return found | ({"missing": dict(self.missing)} if with_missing else {})
 
@@ -118,9 +123,10 @@ def _passing(name: str, keys: Iterable[Key], reached: Mapping[Key, list[Record]]
     wanted = list(keys)
     tried = [key for key in wanted if key in reached]
     passed = {key for key in tried if any(record.outcome is Outcome.PASSED for record in reached[key])}
-    whole = {key for key in passed if all(record.outcome in _NOT_RED for record in reached[key])}
+    folded = {key for key in tried if any(record.outcome is Outcome.FOLDED for record in reached[key])} - passed
+    whole = {key for key in passed | folded if all(record.outcome in _NOT_RED for record in reached[key])}
     missing = {_shown(key): _why(reached.get(key, ())) for key in wanted if key not in passed}
-    return Figure(name, len(wanted), len(tried), len(passed), len(whole), missing)
+    return Figure(name, len(wanted), len(tried), len(passed), len(folded), len(whole), missing)
 
 
 def _tried(
@@ -153,8 +159,9 @@ def _cases_figure(cases: Iterable[generators.Case], found: Mapping[str, Record])
     missing = {one: NO_CASE for one in wanted if one not in ran}
     missing |= {one: _why([record]) for one, record in ran.items() if record.outcome is not Outcome.PASSED}
     passed = sum(record.outcome is Outcome.PASSED for record in ran.values())
+    folded = sum(record.outcome is Outcome.FOLDED for record in ran.values())
     whole = sum(record.outcome in _NOT_RED for record in ran.values())
-    return Figure("operator cases", len(wanted), len(ran), passed, whole, missing)
+    return Figure("operator cases", len(wanted), len(ran), passed, folded, whole, missing)
 
 
 def _must_fail_figure(records: Iterable[Record]) -> Figure:
@@ -169,7 +176,9 @@ def _must_fail_figure(records: Iterable[Record]) -> Figure:
         if one not in found or found[one].outcome is not Outcome.PASSED
     }
     tried = sum(one in found for one in wanted)
-    return Figure("must-fail models, refused as they must be", len(wanted), tried, refused, refused, missing)
+    return Figure(
+        "must-fail models, refused as they must be", len(wanted), tried, refused, whole=refused, missing=missing
+    )
 
 
 def _shown(key: Key) -> str:
@@ -191,11 +200,11 @@ def coverage_text(figures: Iterable[Figure], *, with_missing: bool) -> Renderabl
     """The figures as a table, and with a list of what is missing of each."""
     table = Table(box=None, pad_edge=False)
     table.add_column("of the schema")
-    for column in ("there are", "tried", "passed", "no case red"):
+    for column in ("there are", "tried", "passed", "folded", "no case red"):
         table.add_column(column, justify="right")
     parts: list[RenderableType] = [table]
     for figure in figures:
-        cells = (figure.total, figure.tried, figure.passed, figure.whole)
+        cells = (figure.total, figure.tried, figure.passed, figure.folded, figure.whole)
         table.add_row(figure.name, *("" if one is None else f"{one:,}" for one in cells))
         if with_missing and figure.missing:
             parts.append(Text(f"\nmissing of {figure.name}: {len(figure.missing):,}", style="bold"))

@@ -53,6 +53,11 @@ def test_a_red_case_beside_a_passing_one_leaves_the_cell_not_whole(tmp_path, rel
     assert found["operator cases"].missing[second.id] == "wrong result: why"
 
 
+def test_what_is_computed_while_compiling_is_counted_apart(tmp_path, relu):
+    cells = figures(tmp_path / "records.jsonl", [record(relu[0], Outcome.FOLDED)])["ai.onnx: cells"]
+    assert (cells.tried, cells.passed, cells.folded, cells.whole) == (1, 0, 1, 1)
+
+
 def test_a_case_that_did_not_run_reaches_nothing(tmp_path, relu):
     found = figures(tmp_path / "records.jsonl", [record(relu[0], Outcome.NOT_RUN)])
     assert found["ai.onnx: operators"].tried == 0
