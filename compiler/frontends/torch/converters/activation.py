@@ -95,7 +95,8 @@ def selu(site: Site) -> Value:
     """Its two constants are those of the paper (Klambauer et al. 2017)."""
     from compiler.ops.activation import Selu
 
-    return site.op(Selu, site.value("self"))
+    # In double precision, as torch has them; the IR's defaults are those of ONNX, in float32.
+    return site.op(Selu, site.value("self"), alpha=1.6732632423543772, gamma=1.0507009873554805)
 
 
 @converts("celu")

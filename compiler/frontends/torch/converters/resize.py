@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from compiler.frontends.torch.converters.common import cast, rank_of, vector
+from compiler.frontends.torch.converters.common import cast, rank_of, swap, vector
 from compiler.frontends.torch.converters.unary import wide
 from compiler.frontends.torch.site import Site, converts
 from compiler.ir import Value
+from compiler.ops.contraction import MatMul
 from compiler.ops.grid_sample import AffineGrid, GridSample
+from compiler.ops.indexing import Gather
 from compiler.ops.resize import Resize
 
 if TYPE_CHECKING:
     from compiler.frontends.torch.site import Converter
+    from compiler.ir import Array
 
 _LINEAR: Final = {"linear": 1, "bilinear": 2, "trilinear": 3}
 
@@ -58,9 +61,38 @@ def _factors(site: Site, count: int) -> list[float] | None:
 
 
 def _nearest(*, exact: bool) -> Converter:
-    if exact:
-        return lambda site: _resized(site, mode="nearest", coordinates="half_pixel", nearest_mode="round_prefer_ceil")
-    return lambda site: _resized(site, mode="nearest", coordinates="asymmetric", nearest_mode="floor")
+    def convert(site: Site) -> Value:
+        x = site.value("input" if "input" in site.arguments else "self")
+        spatial = rank_of(x) - 2
+        factors = _factors(site, spatial)
+        known = x.tensor.is_static and not any(isinstance(size, Value) for size in site.get("output_size") or ())
+        if not known or _is_whole(site, x, factors):
+            mode = ("half_pixel", "round_prefer_ceil") if exact else ("asymmetric", "floor")
+            return _resized(site, mode="nearest", coordinates=mode[0], nearest_mode=mode[1])
+        for axis, (count, scale) in enumerate(_places(site, x, factors), 2):
+            # In float32 throughout, as torch computes it: other roundings take a neighbour.
+            steps = np.arange(count, dtype=np.float32) + np.float32(0.5 if exact else 0)
+            source = np.minimum(np.floor(steps * scale).astype(np.int64), site.size(x, axis) - 1)
+            x = site.op(Gather, x, site.b.constant(source), axis=axis)
+        return x
+
+    return convert
+
+
+def _places(site: Site, x: Value, factors: list[float] | None) -> list[tuple[int, np.float32]]:
+    """The size of each dim of the result, and how far its elements lie apart in the image."""
+    sizes = site.sizes(x)[2:]
+    if factors is not None:
+        return [(int(size * factor), np.float32(1 / factor)) for size, factor in zip(sizes, factors, strict=True)]
+    wanted = [site.integer(size) for size in site["output_size"]]
+    return [(out, np.float32(size) / np.float32(out)) for size, out in zip(sizes, wanted, strict=True)]
+
+
+def _is_whole(site: Site, x: Value, factors: list[float] | None) -> bool:
+    """Whether every element of the image is repeated as often."""
+    if factors is not None:
+        return all(float(factor).is_integer() for factor in factors)
+    return all(site.integer(out) % size == 0 for out, size in zip(site["output_size"], site.sizes(x)[2:], strict=True))
 
 
 for _dims in (1, 2, 3):
@@ -74,11 +106,52 @@ def _smooth(mode: str, *, antialias: bool = False) -> Converter:
         attributes: dict[str, Any] = {"mode": mode, "coordinates": coordinates}
         if mode == "cubic":
             attributes["cubic_coefficient"] = -0.5 if antialias else -0.75
+        if antialias and site["align_corners"]:
+            return _by_weights(site, mode)
         if antialias:
             attributes |= {"antialias": True, "exclude_outside": True}
         return _resized(site, **attributes)
 
     return convert
+
+
+def _by_weights(site: Site, mode: str) -> Value:
+    """Antialiased resizing whose corners are aligned: only the scale knows of corners, so no other form says it."""
+    x = site.value("input" if "input" in site.arguments else "self")
+    element = x.tensor.element
+    result = cast(site, x, wide(element))
+    for axis, (out, _) in enumerate(_places(site, x, _factors(site, 2)), 2):
+        weights = site.constant(_aligned_weights(site.size(x, axis), out, mode), result.tensor.element)
+        result = site.op(MatMul, result, swap(site, weights, 0, 1)) if axis == 3 else site.op(MatMul, weights, result)
+    return cast(site, result, element)
+
+
+def _aligned_weights(size: int, out: int, mode: str) -> Array:
+    """The matrix [out, size] of torch's antialiased kernels (aten/src/ATen/native/cpu/UpSampleKernel.cpp)."""
+    scale = (size - 1) / (out - 1) if out > 1 else 0.0
+    reach = {"linear": 1.0, "cubic": 2.0}[mode]
+    support, inverse = (reach * scale, 1 / scale) if scale >= 1 else (reach, 1.0)
+    matrix = np.zeros((out, size))
+    for row in range(out):
+        center = scale * (row + 0.5)
+        first, last = max(int(center - support + 0.5), 0), min(int(center + support + 0.5), size)
+        weights = _KERNELS[mode](np.abs((np.arange(first, last) - center + 0.5) * inverse))
+        matrix[row, first:last] = weights / weights.sum()
+    return matrix
+
+
+def _triangle(distance: Array) -> Array:
+    return np.maximum(1 - distance, 0)
+
+
+def _cubic(distance: Array) -> Array:
+    """Keys' kernel with a = -0.5, which antialiasing uses (Pillow's)."""
+    near = (1.5 * distance - 2.5) * distance * distance + 1
+    far = ((-0.5 * distance + 2.5) * distance - 4) * distance + 2
+    return np.where(distance < 1, near, np.where(distance < 2, far, 0))
+
+
+_KERNELS: Final = {"linear": _triangle, "cubic": _cubic}
 
 
 for _name, _dims in _LINEAR.items():
