@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from opsets.elements import GROUP_OF
 from opsets.errors import ManifestError
-from opsets.manifest import DataClass, Draw, Tolerances
+from opsets.manifest import DataClass, Draw, Ruling, Tolerances
 from opsets.tolerance import Tolerance, parse_tolerance
 
 FOLDER: Final = Path(__file__).parent / "torch"
@@ -50,6 +50,7 @@ class TorchEntry(_Strict):
     sets: list[dict[str, Any]] = Field(default=[], description="values that only make sense together")
     data: list[DataClass] = Field(default=["random"])
     tolerance: Tolerances = Field(default={}, description="class by element name or group, or one for all")
+    ruling: Ruling | None = Field(default=None, description="which oracle is right where they differ, and why")
     cap: int = Field(default=24, description="greatest number of cases")
     covers: list[str] = Field(default=[], description="ATen operators beside the one that the entry is named after")
     mode: Literal["static", "symbolic"] = "static"

@@ -72,8 +72,16 @@ def load(case: TorchCase) -> LoadedCase:
     except Exception as error:
         raise Unavailable(f"torch.export refuses it: {type(error).__name__}: {_first_line(error)}") from error
     native = Native(program, partial(_eager, module, tensors), partial(_onnx, program))
-    tolerance = str(torch_item(case.operator).tolerance(case.dtype))
-    return LoadedCase(model=None, inputs=inputs, tolerance=tolerance, native=native)
+    item = torch_item(case.operator)
+    ruling = item.entry.ruling
+    return LoadedCase(
+        model=None,
+        inputs=inputs,
+        tolerance=str(item.tolerance(case.dtype)),
+        ruling=None if ruling is None else ruling.follows,
+        rule=None if ruling is None else f"{ruling.follows}: {ruling.rule}",
+        native=native,
+    )
 
 
 def _first_line(error: BaseException) -> str:
