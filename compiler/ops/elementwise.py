@@ -176,6 +176,10 @@ class Max(Elementwise):
     associative: ClassVar[bool] = True
     idempotent: ClassVar[bool] = True
 
+    def commutes(self, element: ElementType) -> bool:
+        """Not for floats: the order may decide the sign of a zero."""
+        return not element.is_float
+
     def identity_element(self, element: ElementType) -> bool | int | float | None:
         """The least value of the type."""
         return limits(element)[0]
@@ -190,6 +194,10 @@ class Min(Elementwise):
     commutative: ClassVar[bool] = True
     associative: ClassVar[bool] = True
     idempotent: ClassVar[bool] = True
+
+    def commutes(self, element: ElementType) -> bool:
+        """Not for floats: the order may decide the sign of a zero."""
+        return not element.is_float
 
     def identity_element(self, element: ElementType) -> bool | int | float | None:
         """The greatest value of the type."""

@@ -171,6 +171,10 @@ class Operator(Definition):
     pure: ClassVar[bool] = True
     """The same operands give the same results, and nothing else happens."""
 
+    def commutes(self, element: ElementType) -> bool:  # noqa: ARG002 - for overriding
+        """Whether f(a, b) = f(b, a) to the bit for operands of this type."""
+        return self.commutative
+
     def identity_element(self, element: ElementType) -> bool | int | float | None:  # noqa: ARG002 - for overriding
         """The e with f(x, e) = x to the bit for every x of the type (-0.0 for a float sum), or None."""
         return None

@@ -6,7 +6,7 @@ import pytest
 from compiler.ir import BOOL, F16, F32, I64, Builder, Graph, at, clone_graph, tensor, verify
 from compiler.ops.activation import Gelu, Relu
 from compiler.ops.control import If, Loop
-from compiler.ops.elementwise import Add, Exp, Mul, Neg, Sub
+from compiler.ops.elementwise import Add, Exp, Max, Mul, Neg, Sub
 from compiler.ops.interpreter import interpret
 from compiler.ops.normalization import LayerNorm
 from compiler.ops.registry import Composite
@@ -41,6 +41,13 @@ def run(graph, which, inputs=(X, Y)):
 
 def names(graph):
     return [op.name for op in graph.ops]
+
+
+def test_order_of_zeros_keeps_two_extremes_apart(start):
+    graph, build, x, y = start
+    build.output(build(Max, x, y), build(Max, y, x), build(Add, x, y), build(Add, y, x))
+    zeros = np.array([0.0, -0.0], np.float32)
+    assert run(graph, CommonSubexpressions(), (zeros, -zeros)) == {"add": 1}
 
 
 def test_equal_operations_and_constants_are_done_once(start):

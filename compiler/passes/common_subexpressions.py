@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from compiler.ir import Constant, attributes_key, graphs_equal
+from compiler.ir import Constant, TensorType, attributes_key, graphs_equal
 from compiler.ops.registry import Operator
 from compiler.passes.manager import Pass, PassResult
 from compiler.rewrite import RewriteCounter, is_pure
@@ -76,9 +76,14 @@ class _Sweep:
                 return None
             return (constant.type, constant.seed, _sample(constant))
         operands: Hashable = op.operands
-        if len(op.operands) == 2 and isinstance(op.definition, Operator) and op.definition.commutative:
+        if len(op.operands) == 2 and _commutes(op):
             operands = frozenset(op.operands)
         return (op.definition, operands, attributes_key(op.attributes), len(op.regions))
+
+
+def _commutes(op: Op) -> bool:
+    type_ = op.operand(0).type
+    return isinstance(op.definition, Operator) and isinstance(type_, TensorType) and op.definition.commutes(type_.element)
 
 
 def _sample(constant: Constant) -> bytes:
