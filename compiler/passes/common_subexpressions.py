@@ -82,8 +82,8 @@ class _Sweep:
 
 
 def _commutes(op: Op) -> bool:
-    type_ = op.operand(0).type
-    return isinstance(op.definition, Operator) and isinstance(type_, TensorType) and op.definition.commutes(type_.element)
+    definition, type_ = op.definition, op.operand(0).type
+    return isinstance(definition, Operator) and isinstance(type_, TensorType) and definition.commutes(type_.element)
 
 
 def _sample(constant: Constant) -> bytes:
