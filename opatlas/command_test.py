@@ -588,6 +588,17 @@ def test_the_rules_of_the_examples_exist(run, model):
     assert all(run("explain", model, "--rule", rule)[0] == 0 for rule in examples)
 
 
+@pytest.mark.parametrize("emit", ["ir", "onnx"])
+def test_a_graph_that_inputs_decide_is_not_written_empty(run, tmp_path, emit):
+    text = """<ir_version: 10, opset_import: ["": 18]> g (float[2, 3] x, int64[1] axes) => (float[m, n] y) {
+        y = ReduceSum(x, axes)
+    }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "axes.onnx")
+    status, _, err = run("compile", tmp_path / "axes.onnx", "--emit", emit, "-o", tmp_path / "out")
+    assert (status, (tmp_path / "out").exists()) == (2, False)
+    assert "depends on its inputs" in err
+
+
 def test_the_graph_as_a_model_computes_the_same(run, model, tmp_path):
     path = tmp_path / "again.onnx"
     assert run("compile", model, "--emit", "onnx", "-o", path)[0] == 0

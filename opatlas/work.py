@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from compiler.api import CompiledModel, SimulationResult
-    from compiler.ir import Type
+    from compiler.ir import Graph, Type
     from compiler.simulator import SimulationReport
 
 
@@ -277,16 +277,25 @@ def _beside(path: Path) -> Path:
     return path.with_name(f"{path.name}.npz")
 
 
+def _whole_graph(compiled: CompiledModel) -> Graph:
+    """Return the graph of a model. Raises `BadOption` where only inputs decide what it is."""
+    graph = compiled.graph
+    if len(graph.outputs) != len(graph.output_names):
+        raise BadOption("--emit: what this model computes depends on its inputs, so that only a program can be written")
+    return graph
+
+
 def _emit_ir(compiled: CompiledModel, _bind: Mapping[str, int]) -> Emitted:
     from compiler.ir.printer import print_graph, resources
 
-    return Emitted(print_graph(compiled.graph), resources(compiled.graph))
+    graph = _whole_graph(compiled)
+    return Emitted(print_graph(graph), resources(graph))
 
 
 def _emit_onnx(compiled: CompiledModel, _bind: Mapping[str, int]) -> Emitted:
     from compiler.exporters.onnx import export_model
 
-    return Emitted(bytes(export_model(compiled.graph).SerializeToString()))
+    return Emitted(bytes(export_model(_whole_graph(compiled)).SerializeToString()))
 
 
 def _emit_program(compiled: CompiledModel, bind: Mapping[str, int]) -> Emitted:
