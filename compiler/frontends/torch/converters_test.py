@@ -250,3 +250,53 @@ def test_convolutions():
         )
 
     check(forward, IMAGE, w, tolerance=2e-5)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_samples_of_a_grid(mode, padding):
+    grid = torch.rand(2, 4, 5, 2, generator=torch.Generator().manual_seed(4)) * 3 - 1.5
+
+    def forward(x, grid):
+        return F.grid_sample(x, grid, mode, padding, align_corners=False)
+
+    check(forward, IMAGE, grid, tolerance=1e-4)
+
+
+def test_the_complement_of_erf_is_accurate_where_it_is_small():
+    x = torch.tensor([-3.0, 0.0, 0.5, 1.9, 2.0, 3.0, 5.0, 8.0])
+    graph = import_exported_program(exported(torch.erfc, x))
+    from compiler.ops.interpreter import interpret
+
+    (found,) = interpret(graph, [x.numpy()])
+    expected = torch.erfc(x.double()).numpy()
+    assert (abs(found / expected - 1) < 1e-6).all()
+
+
+def test_gradients_of_core_operators():
+    def forward(x):
+        aten = torch.ops.aten
+        _, places = aten.max_pool2d_with_indices(x, [2, 2], [2, 2])
+        small = x[:, :, :3, :4].contiguous()
+        return (
+            aten.max_pool2d_with_indices_backward(small, x, [2, 2], [2, 2], [0, 0], [1, 1], False, places),
+            aten.avg_pool2d_backward(x[:, :, :4, :4], x, [3, 3], [2, 2], [1, 1], False, True, None),
+            aten.avg_pool2d_backward(x[:, :, :4, :5], x, [3, 2], [2, 2], [1, 1], True, False, None),
+            aten._adaptive_avg_pool2d_backward(small, x),
+            aten.embedding_dense_backward(x[0, 0], torch.tensor([0, 2, 2, 1, 4, 0, 3]), 5, 2, False),
+        )
+
+    check(forward, IMAGE, tolerance=1e-5)
+
+
+@pytest.mark.parametrize(("stride", "padding", "dilation", "groups"), [(1, 0, 1, 1), (2, 1, 1, 3), (2, 1, 2, 1)])
+def test_gradients_of_a_convolution(stride, padding, dilation, groups):
+    w = torch.randn(6, 3 // groups, 3, 2, generator=torch.Generator().manual_seed(5))
+    result = F.conv2d(IMAGE, w, None, stride, padding, dilation, groups)
+
+    def forward(grad, x, w):
+        sizes = [[size, size] for size in (stride, padding, dilation)]
+        options = (False, [0, 0], groups, [True, True, True])
+        return torch.ops.aten.convolution_backward(grad, x, w, [6], *sizes, *options)
+
+    check(forward, result.cos(), IMAGE, w, tolerance=1e-4)

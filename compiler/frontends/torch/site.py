@@ -54,13 +54,13 @@ class Site:
 
     def refuse(self, reason: str, argument: str | None = None) -> NoReturn:
         """Refuse a form of the operator that has no conversion. Raises UnsupportedOperator."""
-        raise UnsupportedOperator(
-            "aten", self.operator.removeprefix("aten."), None, reason, attribute=argument, node=self.node
-        )
+        namespace, _, name = self.operator.partition(".")
+        raise UnsupportedOperator(namespace, name, None, reason, attribute=argument, node=self.node)
 
     def undecided(self, reason: str) -> NoReturn:
         """Refuse a form that the sizes of the inputs may decide. Raises ValueNeeded."""
-        raise ValueNeeded("aten", self.operator.removeprefix("aten."), None, reason, node=self.node)
+        namespace, _, name = self.operator.partition(".")
+        raise ValueNeeded(namespace, name, None, reason, node=self.node)
 
     def element(self, index: int | None = None) -> ElementType:
         """Element type of the result, or of result ``index``, as torch's promotion has it."""

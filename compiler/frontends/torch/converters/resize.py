@@ -141,7 +141,8 @@ def _aligned_weights(size: int, out: int, mode: str) -> Array:
 
 
 def _triangle(distance: Array) -> Array:
-    return np.maximum(1 - distance, 0)
+    triangle: Array = np.maximum(1 - distance, 0)
+    return triangle
 
 
 def _cubic(distance: Array) -> Array:
@@ -166,7 +167,9 @@ _OUTSIDE: Final = ("zeros", "border", "reflection")
 
 @converts("grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "cudnn_grid_sampler")
 def grid_sampler(site: Site) -> Value:
-    """Samples at the places of a grid."""
+    """Samples at the places of a grid. Cubic samples at a border clamp each of their taps, which only steps can say."""
+    if (site["interpolation_mode"], site["padding_mode"]) == (2, 1):
+        site.refuse("cubic samples that clamp at the border", "padding_mode")
     return site.op(
         GridSample,
         site.value("input"),

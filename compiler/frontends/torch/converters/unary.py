@@ -15,6 +15,7 @@ from compiler.ops.elementwise import (
     Abs,
     Acos,
     Acosh,
+    Add,
     Asin,
     Asinh,
     Atan,
@@ -200,13 +201,27 @@ def exp2(site: Site) -> Value:
     return cast(site, site.op(Pow, number(site, 2, x.tensor.element), x), site.element())
 
 
+_FRACTIONS: Final = 24
+"""Levels of the continued fraction of erfc: enough for float32 from 2 on."""
+
+
 @converts("erfc", "special_erfc")
 def erfc(site: Site) -> Value:
-    """1 - erf(x), computed in float64: the difference cancels."""
+    """1 - erf(x) in float64, and from 2 on, where that cancels, Laplace's continued fraction (Abramowitz 7.1.14)."""
     from compiler.ir import F64
 
+    if site.element() is F64:
+        site.refuse("float64: neither form is accurate to its last bits")
     x = cast(site, x_as_result(site), F64)
-    return cast(site, site.op(Sub, number(site, 1, F64), site.op(Erf, x)), site.element())
+    one, two = number(site, 1, F64), number(site, 2, F64)
+    near = site.op(Sub, one, site.op(Erf, x))
+    far = site.op(Max, x, two)
+    level = far
+    for step in range(_FRACTIONS, 0, -1):
+        level = site.op(Add, far, site.op(Div, number(site, step / 2, F64), level))
+    tail = site.op(Exp, site.op(Neg, site.op(Mul, far, far)))
+    tail = site.op(Div, tail, site.op(Mul, level, number(site, math.sqrt(math.pi), F64)))
+    return cast(site, site.op(Select, site.op(Lt, x, two), near, tail), site.element())
 
 
 @converts("square")
