@@ -75,6 +75,8 @@ class Hardmax(Pointwise):
     def formula(self, call: Call, emit: Emit, x: Value) -> Value:
         axis = _axis(call)
         (size,) = known_sizes(x.tensor, (axis,))
+        if size == 0:
+            return x
         positions = np.arange(size).reshape([-1 if d == axis else 1 for d in range(x.tensor.rank)])
         best = emit("argmax", x, axis=axis, keep_dims=True)
         return emit.cast(emit("eq", best, emit.constant(positions)), x.tensor.element)

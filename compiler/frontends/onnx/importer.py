@@ -78,6 +78,7 @@ class _Frame:
     source: str
     bindings: Mapping[str, AttributeProto] = field(default_factory=dict)
     stack: tuple[tuple[str, str, str], ...] = ()
+    from_schema: bool = False
 
 
 class _Importer:
@@ -247,7 +248,9 @@ class _Importer:
         schema = schema_for(domain, node.op_type, frame.opsets, label)
         check_arity(schema, node.input, node.output, what)
         values = checked_attributes(attributes, schema, self._source.folder, what)
-        check_types(schema, inputs, what)
+        if not frame.from_schema:
+            # A schema's own body may use operators beyond the types that those list: bfloat16 in a loss, say.
+            check_types(schema, inputs, what)
         if schema.domain in CHECKED_DOMAINS:
             check_choices(schema.name, values, what)
             check_sizes(schema.name, values, inputs, what)
@@ -292,7 +295,7 @@ class _Importer:
             )
         given = {name: spec.default_value for name, spec in schema.attributes.items() if spec.default_value.type}
         given.update(attributes)
-        return self._inline(function, node, inputs, given, builder, frame)
+        return self._inline(function, node, inputs, given, builder, replace(frame, from_schema=True))
 
     def _inline(
         self,

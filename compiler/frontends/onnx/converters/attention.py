@@ -90,7 +90,11 @@ def attention(site: Site) -> Results:
         if element.bits > max(query.tensor.element.bits, F32.bits):
             attributes["compute_type"] = element
     lengths = site.optional(6)
-    operands = [query, cache.key, cache.value, site.optional(3), None if lengths is None else as_int64(site, lengths)]
+    mask = site.optional(3)
+    if mask is not None and mask.tensor.element.is_integer:
+        # The schema allows integers and the text is silent on them: they are added, as floats are.
+        mask = cast(site, mask, query.tensor.element)
+    operands = [query, cache.key, cache.value, mask, None if lengths is None else as_int64(site, lengths)]
     results = site.b.op(Attention, [*operands, cache.offset], **attributes).results
     y = _join_heads(site, results[0]) if flat else results[0]
     return [y, cache.key, cache.value, results[1] if len(results) > 1 else None]

@@ -29,7 +29,6 @@ _UNARY: Final[dict[str, type[Definition]]] = {
     "Ceil": elementwise.Ceil,
     "Cos": elementwise.Cos,
     "Cosh": elementwise.Cosh,
-    "Erf": elementwise.Erf,
     "Exp": elementwise.Exp,
     "Floor": elementwise.Floor,
     "IsNaN": compare.IsNan,
@@ -80,6 +79,17 @@ def _binary(definition: type[Definition]) -> Converter:
         return site.b(definition, a, aligned(site, a, b) if "broadcast" in site.attributes else b)
 
     return convert
+
+
+@converts("Erf")
+def error_function(site: Site) -> Value:
+    """Of an integer in a float that holds it (as nearly as float64 can); the result truncates."""
+    x = site.input(0)
+    element = x.tensor.element
+    if element.is_float:
+        return site.b(elementwise.Erf, x)
+    wide = F32 if element.bits < F32.bits else F64
+    return cast(site, site.b(elementwise.Erf, cast(site, x, wide)), element)
 
 
 for _name, _definition in _UNARY.items():

@@ -46,8 +46,11 @@ def quantize_linear(site: Site) -> Value:
     saturate = site.attribute("saturate")
     if saturate is not None:
         attributes["saturate"] = bool(saturate)
-    attributes["compute_type"] = precision or site.tensor(1).element
-    return site.b(Quantize, site.input(0), site.input(1), zero, **attributes)
+    scale = site.input(1)
+    if not scale.tensor.element.is_float:
+        scale = cast(site, scale, F32)
+    attributes["compute_type"] = precision or scale.tensor.element
+    return site.b(Quantize, site.input(0), scale, zero, **attributes)
 
 
 @converts("DequantizeLinear")
