@@ -11,7 +11,7 @@ import numpy as np
 from compiler.errors import EvaluationError, InvalidAttribute, TypeMismatch
 from compiler.ir import BOOL, I32, STRING, UNKNOWN, Array, Dim, ElementType, TensorType, Type, tensor
 from compiler.ops.movement import T, X, contiguous, copy, integer_list, result_tensor, value_operand
-from compiler.ops.registry import ANY, FLAG, STRINGS, Attribute, Operand, Operator, Variable, choice, integers, register
+from compiler.ops.registry import ANY, FLAG, Attribute, Operand, Operator, Variable, choice, integers, register
 from compiler.ops.scalars import python_number
 from compiler.ops.shapes import known_integers, normalize_axes
 from compiler.ops.work import (
@@ -179,7 +179,7 @@ class Pad(Operator):
             return (contiguous(x[np.ix_(*sources)]),)
         shape = [margin.size(size) for margin, size in zip(margins, x.shape, strict=True)]
         padded = np.empty(shape, x.dtype)
-        padded[...] = _zero(call.tensor(0).element) if given[2] is None else np.asarray(given[2]).reshape(())
+        padded[...] = zero_of(call.tensor(0).element) if given[2] is None else np.asarray(given[2]).reshape(())
         placed = [_placed(margin, size) for margin, size in zip(margins, x.shape, strict=True)]
         padded[np.ix_(*[to for _, to in placed])] = x[np.ix_(*[source for source, _ in placed])]
         return (padded,)
@@ -222,7 +222,8 @@ def _padded(dim: Dim, margin: Margin) -> Dim:
     return dim if margin.is_nothing else UNKNOWN
 
 
-def _zero(element: ElementType) -> Any:  # noqa: ANN401 - whatever the array takes
+def zero_of(element: ElementType) -> Any:  # noqa: ANN401 - whatever the array takes
+    """What stands where nothing is: zero, false or the empty string."""
     return "" if element is STRING else np.zeros((), element.dtype)
 
 
@@ -266,12 +267,13 @@ def _repeating(mode: str, x: TensorType, margins: Sequence[Margin]) -> Work | No
 class Trilu(Operator):
     """The triangle on and above (``upper``) or below diagonal ``k`` of each matrix in the last two dims, else 0.
 
-    k counts to the right from the main diagonal; omitted it is 0 (ONNX Trilu-14). Raises TypeMismatch below rank 2.
+    Strings are empty elsewhere. k counts to the right from the main diagonal; omitted it is 0 (ONNX Trilu-14). Raises
+    TypeMismatch below rank 2.
     """
 
     name: ClassVar[str] = "trilu"
     operands: ClassVar[tuple[Operand, ...]] = (
-        Operand("x", Variable("T", ANY - STRINGS)),
+        Operand("x", Variable("T", ANY)),
         value_operand("k", optional=True),
     )
     attributes: ClassVar[tuple[Attribute, ...]] = (Attribute("upper", FLAG, True, "which triangle stays"),)
@@ -291,12 +293,12 @@ class Trilu(Operator):
         rows, columns = x.shape[-2:]
         place = np.arange(columns) - np.arange(rows)[:, None]
         keep = place >= k if call.flag("upper") else place <= k
-        return (np.where(keep, x, np.zeros((), x.dtype)).astype(x.dtype, copy=False),)
+        return (np.where(keep, x, zero_of(call.tensor(0).element)).astype(x.dtype, copy=False),)
 
     def work(self, call: Call, results: tuple[Type, ...]) -> Work | None:  # noqa: ARG002
-        """A choice by the positions of row and column; None where k is not known."""
+        """A choice by the positions of row and column; None for strings and where k is not known."""
         x, known = call.tensor(0), known_integers(call, 1)
-        if known is None and call.has(1):
+        if x.element is STRING or (known is None and call.has(1)):
             return None
         rows, columns = x.shape[-2:]
         # Beyond the matrix every k is the same; clamped, positions fit 32 bits.

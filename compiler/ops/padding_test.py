@@ -142,5 +142,7 @@ def test_triangles_of_other_types():
     check("trilu", [x], np.array([[True, True], [False, True]]))
     nan = np.full((2, 2), np.nan, np.float16)
     check("trilu", [nan], np.array([[np.nan, np.nan], [0, np.nan]], np.float16))
+    strings = np.array([["a", "b"], ["c", "d"]], object)
+    check("trilu", [strings], np.array([["a", "b"], ["", "d"]], object), loops=False)
     with pytest.raises(TypeMismatch, match="two dims"):
         lookup("trilu").infer(Call([tensor(F32, (3,))], {"upper": True}))

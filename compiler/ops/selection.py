@@ -13,10 +13,10 @@ from compiler.errors import EvaluationError, TypeMismatch
 from compiler.ir import I64, UNKNOWN, Array, Dim, Type, tensor
 from compiler.ops.movement import X, contiguous, integer_list, value_operand
 from compiler.ops.registry import (
+    ANY,
     BOOLEAN,
     FLAG,
     REAL,
-    STRINGS,
     Attribute,
     Operand,
     Operator,
@@ -94,11 +94,12 @@ class Unique(Operator):
     """The distinct elements of flat x, or the distinct slices along ``axis`` (ONNX Unique-11).
 
     Results: the distinct ones, sorted or in the order of their first appearance; int64 vectors of the first index of
-    each, of the index in the result for each of x's, and of the count of each. NaN equals NaN.
+    each, of the index in the result for each of x's, and of the count of each. NaN equals NaN. Complex
+    numbers are ordered by their real, then their imaginary parts.
     """
 
     name: ClassVar[str] = "unique"
-    operands: ClassVar[tuple[Operand, ...]] = (Operand("x", Variable("T", REAL | BOOLEAN | STRINGS)),)
+    operands: ClassVar[tuple[Operand, ...]] = (Operand("x", Variable("T", ANY)),)
     attributes: ClassVar[tuple[Attribute, ...]] = (
         Attribute("axis", integer(), None, "the dim, negative from the end; absent: x is flattened"),
         Attribute("sorted", FLAG, True, "ascending order instead of that of appearance"),

@@ -70,6 +70,9 @@ def test_unique_of_other_types():
     check("unique", [strings], np.array(["a", "b"], object), *vectors, loops=False)
     x = np.array([3, 1, 3]).astype(ml_dtypes.bfloat16)
     check("unique", [x], np.array([1, 3]).astype(x.dtype), *vectors, loops=False)
+    pairs = np.array([2, 1 + 1j, 2, 1 - 1j], np.complex64)
+    vectors = [np.array([3, 1, 0]), np.array([2, 1, 2, 0]), np.array([1, 1, 2])]
+    check("unique", [pairs], np.array([1 - 1j, 1 + 1j, 2], np.complex64), *vectors, loops=False)
     empty = np.zeros(0, np.int64)
     check("unique", [np.zeros(0, np.float32)], np.zeros(0, np.float32), empty, empty, empty, loops=False)
 
