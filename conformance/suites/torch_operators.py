@@ -68,7 +68,7 @@ def load(case: TorchCase) -> LoadedCase:
             contextlib.redirect_stderr(io.StringIO()),
         ):
             warnings.simplefilter("ignore")
-            program = torch.export.export(module, tuple(tensors), strict=False)
+            program = torch.export.export(module, tuple(tensors), dynamic_shapes=_dynamic(case, tensors), strict=False)
     except Exception as error:
         raise Unavailable(f"torch.export refuses it: {type(error).__name__}: {_first_line(error)}") from error
     native = Native(program, partial(_eager, module, tensors), partial(_onnx, program))
@@ -82,6 +82,15 @@ def load(case: TorchCase) -> LoadedCase:
         rule=None if ruling is None else f"{ruling.follows}: {ruling.rule}",
         native=native,
     )
+
+
+def _dynamic(case: TorchCase, tensors: Sequence[Any]) -> Any:  # noqa: ANN401 - what torch.export takes
+    """Every size of every input as a symbol, as far as torch lets it be one; None for a static case."""
+    if case.mode == "static":
+        return None
+    import torch
+
+    return tuple(dict.fromkeys(range(tensor.dim()), torch.export.Dim.AUTO) for tensor in tensors)
 
 
 def _first_line(error: BaseException) -> str:
