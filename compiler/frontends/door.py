@@ -27,7 +27,7 @@ CAFFE_SUFFIX: Final = ".prototxt"
 def caffe_files(model: Any) -> tuple[Any, Any] | None:  # noqa: ANN401
     """The network and the weights of a Caffe model, a pair or the path of a prototxt; None for other models."""
     if isinstance(model, tuple):
-        return (model[0], model[1]) if len(model) == 2 else None
+        return (model[0], model[1]) if len(model) == 2 else (model, None)
     if not isinstance(model, (str, Path)) or Path(model).suffix != CAFFE_SUFFIX:
         return None
     weights = Path(model).with_suffix(".caffemodel")

@@ -33,7 +33,10 @@ class Options:
         return self.fields.get(name, default)
 
     def listed(self, name: str, default: int, count: int) -> list[int]:
-        """A field that is given once for all dims or once for each."""
+        """A field that is given once for all dims, once for each, or with _h and _w."""
+        pair = [self.fields.get(f"{name.removesuffix('_size')}_{side}") for side in "hw"]
+        if None not in pair:
+            return [int(value) for value in pair if value is not None]
         found = self.fields.get(name, (default,))
         values = list(found) if isinstance(found, tuple) else [found]
         return values * count if len(values) == 1 else values
@@ -81,13 +84,16 @@ def _places(counts: Sequence[int]) -> Any:  # noqa: ANN401
 
 
 def _convolution(options: Options, bottoms: list[Array]) -> list[Array]:
-    columns, counts = _columns(options, bottoms[0], list(options.weights[0].shape[2:]))
+    axis = options.get("axis", 1)
+    lead, x = bottoms[0].shape[:axis], bottoms[0].reshape(-1, *bottoms[0].shape[axis:])
+    columns, counts = _columns(options, x, list(options.weights[0].shape[2:]))
     group, weights = options.get("group", 1), options.weights[0]
     parts = np.split(columns, group, axis=1), np.split(weights, group, axis=0)
     batch = len(columns)
     done = [w.reshape(len(w), -1) @ x.reshape(batch, w[0].size, -1) for x, w in zip(*parts, strict=True)]
     y = np.concatenate(done, axis=1).reshape(batch, -1, *counts)
-    return [y if options.get("bias_term", True) is False else y + _channels(options.weights[1], len(counts))]
+    y = y if options.get("bias_term", True) is False else y + _channels(options.weights[1], len(counts))
+    return [y.reshape(*lead, *y.shape[1:])]
 
 
 def _channels(vector: Array, spatial: int) -> Array:
@@ -134,11 +140,18 @@ def _deconvolution(options: Options, bottoms: list[Array]) -> list[Array]:
     return [y if options.get("bias_term", True) is False else y + _channels(options.weights[1], rank)]
 
 
-def _pooled(x: Array, kernel: Sequence[int], strides: Sequence[int], pads: Sequence[int], mode: str) -> Array:
+def _pooled(
+    x: Array,
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    pads: Sequence[int],
+    mode: str,
+    rounded: Callable[[float], int] = math.ceil,
+) -> Array:
     """PoolingLayer::Reshape and Forward_cpu: sizes round up, no window starts in the padding after the data."""
     counts = []
     for size, k, s, p in zip(x.shape[2:], kernel, strides, pads, strict=True):
-        count = math.ceil((size + 2 * p - k) / s) + 1
+        count = rounded((size + 2 * p - k) / s) + 1
         counts.append(count - 1 if any(pads) and (count - 1) * s >= size + p else count)
     y = np.zeros((*x.shape[:2], *counts))
     for place in _places(counts):
@@ -158,7 +171,10 @@ def _pooled(x: Array, kernel: Sequence[int], strides: Sequence[int], pads: Seque
 def _pooling(options: Options, bottoms: list[Array]) -> list[Array]:
     x, mode = bottoms[0], options.get("pool", "MAX")
     kernel, strides, pads = (options.listed(n, d, 2) for n, d in (("kernel_size", 1), ("stride", 1), ("pad", 0)))
-    return [_pooled(x, kernel, strides, pads, mode)]
+    kernel = list(x.shape[2:]) if options.get("global_pooling", False) else kernel
+    return [
+        _pooled(x, kernel, strides, pads, mode, math.floor if options.get("round_mode", "") == "FLOOR" else math.ceil)
+    ]
 
 
 def _spp(options: Options, bottoms: list[Array]) -> list[Array]:
@@ -199,6 +215,9 @@ def _embed(options: Options, bottoms: list[Array]) -> list[Array]:
 
 def _batch_norm(options: Options, x: Array) -> Array:
     mean, variance, count = options.weights
+    if not options.get("use_global_stats", True):
+        axes = tuple(axis for axis in range(x.ndim) if axis != 1)
+        return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + options.get("eps", 1e-5))
     factor = 0.0 if count[0] == 0 else 1 / count[0]
     shape = (-1,) + (1,) * (x.ndim - 2)
     deviation = np.sqrt((variance * factor).reshape(shape) + options.get("eps", float(np.float32(1e-5))))

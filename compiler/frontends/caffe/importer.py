@@ -6,6 +6,7 @@ before a layer changes it in place has the old value, who reads it after has the
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _INPUT = "Input"
+_LARGEST_BLOB = 2**31 - 1
 _OUT_OF_SCOPE = {
     **dict.fromkeys(
         ("Data", "ImageData", "HDF5Data", "MemoryData", "WindowData", "AnnotatedData", "VideoData"),
@@ -36,7 +38,7 @@ _OUT_OF_SCOPE = {
 """Layer types that are known and not converted, and why."""
 
 
-def import_caffe(prototxt: Path | str, caffemodel: Path | bytes | None = None) -> Graph:
+def import_caffe(prototxt: Path | str, caffemodel: Path | str | bytes | None = None) -> Graph:
     """The graph of a Caffe network in phase TEST: float32, sizes as the prototxt has them.
 
     ``prototxt`` is a path or the text itself; ``caffemodel`` a path or the bytes, None for a network without weights.
@@ -80,6 +82,8 @@ class _Importer:
         if not dims or any(size < 1 for size in dims):
             shown = "no shape" if not dims else f"shape {list(dims)}"
             raise InvalidModel(f"{what}: {shown}; expected sizes of at least 1, which everything after it builds on")
+        if math.prod(dims) > _LARGEST_BLOB:
+            raise InvalidModel(f"{what}: shape {list(dims)}; expected at most {_LARGEST_BLOB} values, as in Caffe")
         if name in self.values:
             raise InvalidModel(f"{what}: blob '{name}' is made before by {self.made_by[name]}")
         self.values[name] = graph.add_input(tensor(F32, tuple(int(size) for size in dims)), name)
@@ -103,7 +107,10 @@ class _Importer:
         self._check_bottoms(layer, converter.least, converter.greatest)
         where = f"{self.net.source}:{layer.line}" if self.net.source else f"line {layer.line}"
         builder.location = at(layer.name, layer.type, where if layer.line else self.net.source)
-        converted = converter.convert(Site(layer, inputs, self._blobs(layer), builder))
+        try:
+            converted = converter.convert(Site(layer, inputs, self._blobs(layer), builder))
+        except MemoryError as error:
+            raise InvalidModel(f"{layer}: its sizes are beyond the memory of this machine") from error
         results = (converted,) if isinstance(converted, Value) else tuple(converted)
         if len(layer.tops) != len(results):
             raise InvalidModel(f"{layer}: {len(layer.tops)} tops; expected {len(results)}")

@@ -78,6 +78,9 @@ def read_net(prototxt: Path | str) -> Net:
 
     Raises InvalidModel with line and column for text that does not parse.
     """
+    if not isinstance(prototxt, (str, Path)):
+        found = type(prototxt).__name__
+        raise InvalidModel(f"the network is of type {found}; expected a pair (prototxt, caffemodel), text or paths")
     if isinstance(prototxt, str) and ("{" in prototxt or "\n" in prototxt):
         text, source = prototxt, ""
     else:
@@ -95,10 +98,12 @@ def read_net(prototxt: Path | str) -> Net:
     return Net(message.name, source, tuple(_inputs(message, source)), layers)
 
 
-def read_weights(caffemodel: Path | bytes | None) -> Mapping[str, tuple[Blob, ...]]:
+def read_weights(caffemodel: Path | str | bytes | None) -> Mapping[str, tuple[Blob, ...]]:
     """The parameters of each layer that has some, by name. Raises InvalidModel for bytes that are no network."""
     if caffemodel is None:
         return {}
+    if not isinstance(caffemodel, (str, Path, bytes)):
+        raise InvalidModel(f"the caffemodel is of type {type(caffemodel).__name__}; expected a path, bytes or None")
     name = "caffemodel" if isinstance(caffemodel, bytes) else str(caffemodel)
     try:
         data = caffemodel if isinstance(caffemodel, bytes) else Path(caffemodel).read_bytes()

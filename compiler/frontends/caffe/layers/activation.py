@@ -126,7 +126,11 @@ def exponential(site: Site) -> Value:
     log_base = _log_of_base(site, found.base)
     x, inner = site.inputs[0], log_base * found.scale
     grown = site.b(Exp, x if inner == 1 else site.b(Mul, x, site.number(inner)))
-    return grown if found.shift == 0 else site.b(Mul, grown, site.number(math.exp(log_base * found.shift)))
+    if found.shift == 0:
+        return grown
+    with np.errstate(over="ignore"):
+        factor = float(np.exp(np.float64(log_base * found.shift)))
+    return site.b(Mul, grown, site.number(factor))
 
 
 @converts("Log")

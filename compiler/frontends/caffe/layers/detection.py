@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +33,9 @@ def prior_box(site: Site) -> Value:
     least, greatest = [float(size) for size in found.min_size], [float(size) for size in found.max_size]
     if not least or (greatest and len(greatest) != len(least)):
         site.invalid(f"{len(least)} of min_size, {len(greatest)} of max_size; expected as many, at least one")
+    given = [*least, *greatest, *found.aspect_ratio]
+    if not all(0 < value < math.inf for value in given) or not (len(site.dims()) == len(site.dims(1)) == 4):
+        site.invalid(f"sizes and ratios {given}; expected positive ones, and bottoms of 4 dims")
     height, width = site.dims()[2:4]
     image = _pair(found.img_size, found.img_h, found.img_w) or site.dims(1)[2:4]
     steps = _pair(found.step, found.step_h, found.step_w) or (image[0] / height, image[1] / width)
