@@ -83,13 +83,12 @@ def _binary(definition: type[Definition]) -> Converter:
 
 @converts("Erf")
 def error_function(site: Site) -> Value:
-    """Of an integer in a float that holds it (as nearly as float64 can); the result truncates."""
+    """Of an integer in float32, where it is 1 from 4 on; the result truncates."""
     x = site.input(0)
     element = x.tensor.element
     if element.is_float:
         return site.b(elementwise.Erf, x)
-    wide = F32 if element.bits < F32.bits else F64
-    return cast(site, site.b(elementwise.Erf, cast(site, x, wide)), element)
+    return cast(site, site.b(elementwise.Erf, cast(site, x, F32)), element)
 
 
 for _name, _definition in _UNARY.items():
