@@ -32,8 +32,8 @@ def main() -> None:
     records = [record for record in found if record.outcome is not Outcome.NOT_RUN]
     cases = len(records)
     cpu = sum(record.cpu_ms for record in records)
-    found = {name for record in records for name in record.stage_ms}
-    names = [name for name in PARTS if name in found] or [stage.value for stage in Stage if stage.value in found]
+    timed = {name for record in records for name in record.stage_ms}
+    names = [name for name in PARTS if name in timed] or [stage.value for stage in Stage if stage.value in timed]
     stages = {name: sum(record.stage_ms.get(name, 0.0) for record in records) for name in names}
     rows = [
         {"stage": name, "ms a case": f"{ms / cases:.3f}", "share": f"{100 * ms / sum(stages.values()):.1f} %"}

@@ -56,7 +56,7 @@ def test_element_types_of_sequences_are_refined():
     "declared", [tensor(I64, (2,)), tensor(F32, (3,)), tensor(F32, (2, 1)), sequence_of(tensor(F32, (2,)))], ids=str
 )
 def test_contradiction_names_both_types(declared):
-    with pytest.raises(TypeMismatch, match="x is declared as .*, but has type tensor<2xf32>"):
+    with pytest.raises(TypeMismatch, match=r"x is declared as .*, but has type tensor<2xf32>"):
         refined(tensor(F32, (2,)), declared, "x")
 
 

@@ -109,6 +109,7 @@ def measure(suite: Suite, infos: Sequence[CaseInfo], backend: BackendUnderTest) 
     for info in infos:
         try:
             case = suite.load(info)
+            assert case.model is not None
             outputs = [_plain(value) for value in backend.compile(case.model).run(case.inputs)]
         except Exception:  # noqa: BLE001, S112 - a case that does not run has nothing to damage
             continue
@@ -132,6 +133,7 @@ def _verdicts(case: LoadedCase, outputs: list[Output]) -> Iterator[tuple[str, bo
     answers = ask(question, [name for name in ORACLES if name not in absent])
     tolerance = parse_tolerance(case.tolerance)
     evidence = gather_evidence(question, tolerance, answers)
+    assert case.model is not None
     types = widening.output_types(case.model)
 
     def passes(values: list[Output]) -> bool:

@@ -43,7 +43,7 @@ def _backend(target: str) -> Opatlas:
 class _Small(Opatlas):
     """The default target with an array of 4 x 4 and 2 KiB of SRAM."""
 
-    def compile(self, model: onnx.ModelProto) -> Any:  # noqa: ANN401 - as the base
+    def compile(self, model: Any) -> Any:  # noqa: ANN401 - as the base
         return _Simulated(model, _small_target())
 
 

@@ -68,6 +68,7 @@ class RandomGraphs:
 
     def reproducer(self, info: CaseInfo) -> str | None:
         loaded = self.load(info)
+        assert loaded.model is not None
         return _REPRODUCER.format(
             text=onnx.printer.to_text(loaded.model),
             model=loaded.model.SerializeToString(),

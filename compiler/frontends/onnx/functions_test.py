@@ -68,7 +68,7 @@ def test_functions_that_would_grow_without_bounds_are_refused(monkeypatch, depth
     functions = [function([helper.make_node("Neg", ["a"], ["b"])], name="F0")]
     functions += [_calling(f"F{level}", f"F{level - 1}", times) for level in range(1, depth)]
     with pytest.raises(
-        InvalidModel, match="functions deep, after .* nodes of functions; expected at most 100 and 1000"
+        InvalidModel, match=r"functions deep, after .* nodes of functions; expected at most 100 and 1000"
     ):
         import_model(caller(functions, name=f"F{depth - 1}"))
 

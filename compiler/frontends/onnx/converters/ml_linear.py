@@ -35,7 +35,9 @@ def _linear(site: Site, x: Value, coefficients: Array, intercepts: Array) -> Val
     """X times the rows of coefficients [E, F], plus intercepts [E]."""
     size = x.tensor.known_dims[1]
     if isinstance(size, int) and size != coefficients.shape[1]:
-        site.bad_attribute(f"it has coefficients for {coefficients.shape[1]} features; expected {size}, as its input has")
+        site.bad_attribute(
+            f"it has coefficients for {coefficients.shape[1]} features; expected {size}, as its input has"
+        )
     emit = Emit(site.b)
     product = emit("matmul", x, emit.constant(np.ascontiguousarray(coefficients.T)))
     return emit("add", product, emit.constant(intercepts)) if intercepts.any() else product
@@ -67,7 +69,9 @@ def linear_classifier(site: Site) -> Results:
     transform = str(site.attribute("post_transform"))
     if count > 1:
         if labels is None or labels.size != count:
-            site.bad_attribute(f"it has {0 if labels is None else labels.size} labels for {count} scores; expected as many")
+            site.bad_attribute(
+                f"it has {0 if labels is None else labels.size} labels for {count} scores; expected as many"
+            )
         return best(site, scores, labels), transformed(site, scores, transform)
     label = positive(site, scores, 0.0, two_labels(labels))
     final = transformed(site, scores, transform)
@@ -98,7 +102,9 @@ def _kernel(site: Site, x: Value, vectors: Array) -> Value:
     """K [N, V] of rows and support vectors [V, F]. Parameters are gamma, coef0 and degree."""
     kind, given = str(site.attribute("kernel_type")), site.attribute("kernel_params") or (0.0, 0.0, 0.0)
     if kind not in {*_OF_PRODUCTS, "RBF"} or len(given) != 3:
-        site.bad_attribute(f"kernel '{kind}' with {len(given)} parameters; expected LINEAR, POLY, RBF or SIGMOID with 3")
+        site.bad_attribute(
+            f"kernel '{kind}' with {len(given)} parameters; expected LINEAR, POLY, RBF or SIGMOID with 3"
+        )
     gamma, offset, degree = given
     emit = Emit(site.b)
     if kind != "RBF":

@@ -182,7 +182,9 @@ def tree_ensemble(site: Site) -> Results:
 
     def branch(ends: Sequence[int], is_leaf: Sequence[int]) -> Array:
         if len(ends) != inner or len(is_leaf) != inner:
-            site.bad_attribute(f"its nodes have {len(ends)} ends and {len(is_leaf)} marks; expected {inner}, one a node")
+            site.bad_attribute(
+                f"its nodes have {len(ends)} ends and {len(is_leaf)} marks; expected {inner}, one a node"
+            )
         joined = [end + inner if leaf else end for end, leaf in zip(ends, is_leaf, strict=True)]
         return np.array([*joined, *[0] * leaves])
 

@@ -13,7 +13,9 @@ _MODES = ("constant", "reflect", "edge", "wrap")
 def _padded(site: Site, pads: Value, fill: Value | None, axes: Value | None = None) -> Value:
     mode = site.attribute("mode")
     if mode not in _MODES or (mode == "wrap" and site.version < 19):
-        site.bad_attribute(f"attribute 'mode' is '{mode}'; expected constant, reflect or edge (or wrap since version 19)")
+        site.bad_attribute(
+            f"attribute 'mode' is '{mode}'; expected constant, reflect or edge (or wrap since version 19)"
+        )
     return site.b(Pad, site.input(0), pads, fill, axes, mode=mode)
 
 

@@ -40,7 +40,9 @@ def quantize_linear(site: Site) -> Value:
     to, precision = _named_type(site, "output_dtype"), _named_type(site, "precision")
     zero = site.optional(2)
     if to is not None and zero is not None and zero.tensor.element is not to:
-        site.bad_attribute(f"attribute 'output_dtype' is {to} and the zero point {zero.tensor.element}; expected one type")
+        site.bad_attribute(
+            f"attribute 'output_dtype' is {to} and the zero point {zero.tensor.element}; expected one type"
+        )
     if to is not None:
         attributes["to"] = to
     saturate = site.attribute("saturate")
