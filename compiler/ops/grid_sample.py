@@ -9,10 +9,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from compiler.errors import TypeMismatch
-from compiler.ir import F32, I64, UNKNOWN, Call, ElementType, Type, Value, tensor
+from compiler.ir import C128, F32, F64, I64, UNKNOWN, Call, ElementType, Type, Value, tensor
 from compiler.ops.compose import COMPUTE_TYPE, Emit, Rounded, known_sizes
 from compiler.ops.convert import convert
-from compiler.ops.registry import FLAG, FLOAT, REAL, Attribute, Operand, Variable, choice, register
+from compiler.ops.padding import zero_of
+from compiler.ops.registry import (
+    ANY,
+    COMPLEX,
+    FLAG,
+    FLOAT,
+    INTEGER,
+    NUMERIC,
+    Attribute,
+    Operand,
+    Variable,
+    choice,
+    register,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,13 +48,15 @@ class GridSample(Rounded):
     """x [N, C, *S] at the points of grid [N, *O, n], n spatial dims -> [N, C, *O].
 
     A point gives coordinates from -1 to 1, that of the last spatial dim first. 'nearest' rounds to even, 'cubic' is
-    Keys' kernel with -0.75. Outside, 'zeros' reads 0, 'border' the nearest element, 'reflection' mirrors at the ends.
-    A NaN coordinate counts as the first element. Source: ONNX GridSample-22.
+    Keys' kernel with -0.75. Outside, 'zeros' reads 0 (the empty string), 'border' the nearest element, 'reflection'
+    mirrors at the ends. 'border' is for points as a whole, but for cubic sampling for each neighbour alone, where
+    ONNX's text is silent: what torch and onnxruntime do. A NaN coordinate counts as the first element. Booleans and
+    strings take mode nearest alone. Source: ONNX GridSample-22.
     """
 
     name: ClassVar[str] = "grid_sample"
     operands: ClassVar[tuple[Operand, ...]] = (
-        Operand("x", Variable("T", REAL)),
+        Operand("x", Variable("T", ANY)),
         Operand("grid", Variable("G", FLOAT)),
     )
     attributes: ClassVar[tuple[Attribute, ...]] = (
@@ -52,9 +67,24 @@ class GridSample(Rounded):
     )
 
     def compute_element(self, call: Call) -> ElementType:
-        """float32 for integers too."""
+        """That of points and weights: float32 for integers too, the type of the parts for complex numbers."""
         found = super().compute_element(call)
+        if call.tensor(0).element is C128:
+            return F64
         return found if found.is_float else F32
+
+    def value_element(self, call: Call) -> ElementType:
+        """That of weighted elements."""
+        element = call.tensor(0).element
+        return element if element in COMPLEX else self.compute_element(call)
+
+    def check(self, call: Call) -> None:
+        """Joining needs sums. Raises TypeMismatch, InvalidAttribute."""
+        super().check(call)
+        element, mode = call.tensor(0).element, call.text("mode")
+        if mode != "nearest" and element not in NUMERIC:
+            msg = f"grid_sample: mode '{mode}' of elements {element}, of which there are no sums; expected 'nearest'"
+            raise TypeMismatch(msg)
 
     def infer(self, call: Call) -> tuple[Type, ...]:
         """Raises TypeMismatch where the ranks do not fit."""
@@ -78,7 +108,7 @@ class GridSample(Rounded):
         flat = emit.reshape(emit.cast(grid, element), [batch, points, len(sizes)])
         nearest = call.text("mode") == "nearest"
         rows = emit.transpose(emit.reshape(x, [batch, channels, math.prod(sizes)]), (0, 2, 1))
-        rows = rows if nearest else emit.cast(rows, element)
+        rows = rows if nearest else emit.cast(rows, self.value_element(call))
         axes = [
             self._emit_taps(call, emit, emit.squeeze(emit.slice(flat, 2, d, d + 1), [2]), size)
             for d, size in zip(reversed(range(len(sizes))), sizes, strict=True)
@@ -99,7 +129,7 @@ class GridSample(Rounded):
         if call.text("mode") == "nearest":
             x = emit("round", x)
         outside = emit("or", emit("lt", x, low), emit("gt", x, high))
-        if call.text("padding") == "border":
+        if call.text("padding") == "border" and call.text("mode") != "cubic":
             x = emit("select", outside, _emit_clamped(emit, x, size), x)
         elif call.text("padding") == "reflection":
             x = emit("select", outside, _emit_reflected(emit, x, low, high), x)
@@ -134,26 +164,30 @@ class GridSample(Rounded):
             seen = inside[0]
             for condition in inside[1:]:
                 seen = emit("and", seen, condition)
-            part = emit("select", emit.unsqueeze(seen, [2]), part, emit.scalar(0, part.tensor.element))
-        return part if weight is None else emit("mul", part, emit.unsqueeze(weight, [2]))
+            nothing = emit.constant(np.array(zero_of(part.tensor.element), part.tensor.element.dtype))
+            part = emit("select", emit.unsqueeze(seen, [2]), part, nothing)
+        if weight is None:
+            return part
+        return emit("mul", part, emit.cast(emit.unsqueeze(weight, [2]), part.tensor.element))
 
     def compute(self, call: Call, operands: Sequence[Any]) -> tuple[Any, ...]:
         x, grid = operands
         element, spatial = self.compute_element(call), x.ndim - 2
         mode, padding, align = call.text("mode"), call.text("padding"), call.flag("align_corners")
-        values = x if mode == "nearest" else x.astype(element.dtype)
+        values = x if mode == "nearest" else x.astype(self.value_element(call).dtype)
         places, weights = [], []
         for d, size in enumerate(x.shape[2:]):
             low, high = _ends(size, align=align)
             point = (grid[..., spatial - 1 - d].astype(element.dtype) + 1) * ((high - low) / 2) + low
             point = np.rint(point) if mode == "nearest" else point
-            point = np.where((point < low) | (point > high), _PAD[padding](point, low, high, size), point)
+            if mode != "cubic" or padding != "border":
+                point = np.where((point < low) | (point > high), _PAD[padding](point, low, high, size), point)
             base = np.floor(point)
             kernel = _KERNELS[mode](point - base)
             first = -(len(kernel) // 2) + 1 if len(kernel) > 1 else 0
             places.append([base + first + k for k in range(len(kernel))])
             weights.append(kernel)
-        total = np.zeros((*x.shape[:2], *grid.shape[1:-1]), values.dtype)
+        total: Array | None = None
         batch = np.arange(x.shape[0]).reshape(-1, *[1] * spatial)
         for taps in itertools.product(*(range(len(kernel)) for kernel in weights)):
             chosen = [places[d][k] for d, k in enumerate(taps)]
@@ -162,11 +196,14 @@ class GridSample(Rounded):
             if padding == "zeros":
                 pairs = zip(chosen, x.shape[2:], strict=True)
                 inside = np.logical_and.reduce([(place >= 0) & (place <= size - 1) for place, size in pairs])
-                picked = np.where(inside[:, None], picked, np.asarray(0, values.dtype))
+                picked = np.where(inside[:, None], picked, zero_of(call.tensor(0).element)).astype(values.dtype)
+            if mode == "nearest":
+                return (picked,)
             share = np.prod(np.stack([weights[d][k] for d, k in enumerate(taps)]), axis=0)
-            total = total + (picked if mode == "nearest" else picked * share[:, None].astype(values.dtype))
+            part = picked * share[:, None].astype(values.dtype)
+            total = part if total is None else total + part
         kept = call.tensor(0).element
-        return (total if kept.is_float or mode == "nearest" else convert(np.rint(total), kept, True),)
+        return (convert(np.rint(total), kept, True) if kept in INTEGER else total,)
 
 
 def _is_symbol(dim: object) -> bool:

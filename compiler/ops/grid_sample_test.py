@@ -39,6 +39,18 @@ def test_is_torchs(way, mode, padding, align, spatial):
 @WAYS
 @ALIGN
 @PADDING
+def test_cubic_is_torchs(way, padding, align):
+    """With 'border' each neighbour is held inside, not the point: onnxruntime agrees, onnx.reference does not."""
+    x, grid = RNG.standard_normal((2, 3, 5, 4)), points(2, 4, 3, 2)
+    attributes = {"mode": "bicubic", "padding_mode": padding, "align_corners": align}
+    expected = functional.grid_sample(torch.tensor(x), torch.tensor(grid), **attributes).numpy()
+    found = way("grid_sample", x, grid, mode="cubic", padding=padding, align_corners=align)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@WAYS
+@ALIGN
+@pytest.mark.parametrize("padding", ["zeros", "reflection"])
 def test_cubic_follows_onnx(way, padding, align):
     x = RNG.standard_normal((1, 2, 5, 4))
     grid = points(1, 3, 3, 2)
@@ -50,6 +62,50 @@ def test_cubic_follows_onnx(way, padding, align):
 class _Plain(Reference):
     def __init__(self):
         self.align_corners = 0
+
+
+@WAYS
+@PADDING
+@pytest.mark.parametrize("element", ["bool", "complex64", "complex128", "object"])
+def test_nearest_takes_elements_of_any_type_as_they_are(way, padding, element):
+    places = np.arange(1, 41).reshape(2, 1, 5, 4)
+    grid = points(2, 3, 3, 2)
+    attributes = {"mode": "nearest", "padding_mode": padding, "align_corners": False}
+    sampled = functional.grid_sample(torch.tensor(places * 1.0), torch.tensor(grid), **attributes)
+    numbers = np.arange(41)
+    others = {"bool": numbers % 3 == 1, "object": np.array(["", *map(str, numbers[1:])], object)}
+    table = others.get(element, numbers * (1 - 2j)).astype(element)
+    found = way("grid_sample", table[places], grid, mode="nearest", padding=padding)
+    assert found.dtype == table.dtype
+    np.testing.assert_array_equal(found, table[sampled.numpy().astype(int)])
+
+
+@WAYS
+@PADDING
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_complex_numbers_are_joined_by_part(way, padding, mode):
+    x = RNG.standard_normal((1, 2, 5, 4)) + 1j * RNG.standard_normal((1, 2, 5, 4))
+    grid = points(1, 3, 3, 2)
+    attributes = {"mode": f"bi{mode}", "padding_mode": padding, "align_corners": False}
+    parts = [
+        functional.grid_sample(torch.tensor(part.copy()), torch.tensor(grid), **attributes).numpy()
+        for part in (x.real, x.imag)
+    ]
+    found = way("grid_sample", x, grid, mode=mode, padding=padding)
+    assert found.dtype == np.complex128
+    np.testing.assert_allclose(found, parts[0] + 1j * parts[1], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("x", [np.zeros((1, 1, 2, 2), bool), np.full((1, 1, 2, 2), "a", object)])
+def test_no_sums_of_booleans_and_strings(x):
+    with pytest.raises(TypeMismatch, match="no sums; expected 'nearest'"):
+        run("grid_sample", x, np.zeros((1, 1, 1, 2)), mode="linear")
+
+
+@WAYS
+def test_nearest_keeps_a_negative_zero(way):
+    found = way("grid_sample", np.full((1, 1, 1, 1), -0.0), np.zeros((1, 1, 1, 2)), mode="nearest")
+    assert np.signbit(found).all()
 
 
 @WAYS

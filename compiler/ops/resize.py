@@ -8,10 +8,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from compiler.errors import InvalidAttribute, TypeMismatch, UnsupportedType
-from compiler.ir import F32, I64, UNKNOWN, Call, Dim, ElementType, Type, Value, element_of, tensor
+from compiler.ir import F32, I64, STRING, UNKNOWN, Call, Dim, ElementType, Type, Value, element_of, tensor
 from compiler.ops.compose import COMPUTE_TYPE, Emit, Rounded, known_sizes
 from compiler.ops.convert import convert
-from compiler.ops.registry import FLAG, FLOAT, NUMBER, REAL, Attribute, Operand, Variable, choice, integers, register
+from compiler.ops.registry import (
+    ANY,
+    COMPLEX,
+    FLAG,
+    FLOAT,
+    NUMBER,
+    NUMERIC,
+    Attribute,
+    Operand,
+    Variable,
+    choice,
+    integers,
+    register,
+)
 from compiler.ops.resize_plan import COORDINATES, NEAREST, Axis, Sampling, Taps, taps
 from compiler.ops.shapes import normalize_axes
 
@@ -30,12 +43,13 @@ class Resize(Rounded):
     Value operands, of one entry an axis (roi: all starts, then all ends); an empty one counts as omitted, and one of
     scales and sizes is needed. A new size is floor(scale * size), the product in float32. With a policy, one scale
     serves all axes: the least (not_larger) or the greatest (not_smaller) of those that ``sizes`` asks for. Integers are
-    interpolated in float32, rounded to even and saturated. Raises TypeMismatch for wrong numbers of entries.
+    interpolated in float32, rounded to even and saturated; complex numbers as they are. Booleans and strings take mode
+    nearest alone. Raises TypeMismatch for wrong numbers of entries.
     """
 
     name: ClassVar[str] = "resize"
     operands: ClassVar[tuple[Operand, ...]] = (
-        Operand("x", Variable("T", REAL)),
+        Operand("x", Variable("T", ANY)),
         Operand("roi", Variable("R", FLOAT), optional=True, value=True),
         Operand("scales", Variable("S", frozenset({F32})), optional=True, value=True),
         Operand("sizes", Variable("I", frozenset({I64})), optional=True, value=True),
@@ -52,6 +66,7 @@ class Resize(Rounded):
         Attribute("policy", choice(*_POLICIES), "stretch", "Whether sizes keep the aspect ratio, and how."),
         COMPUTE_TYPE,
     )
+    narrow: ClassVar[frozenset[int]] = frozenset({1, 2})
 
     def check(self, call: Call) -> None:
         """Antialias needs weights. Raises InvalidAttribute, TypeMismatch."""
@@ -59,13 +74,19 @@ class Resize(Rounded):
         if call.flag("antialias") and call.text("mode") == "nearest":
             msg = "resize: antialias with mode 'nearest'; expected 'linear' or 'cubic'"
             raise InvalidAttribute(msg)
+        element, mode = call.tensor(0).element, call.text("mode")
+        if mode != "nearest" and element not in NUMERIC:
+            msg = f"resize: mode '{mode}' of elements {element}, of which there are no sums; expected 'nearest'"
+            raise TypeMismatch(msg)
         if not call.has(2) and not call.has(3):
             msg = "resize: neither scales nor sizes are given; expected one of them"
             raise TypeMismatch(msg)
 
     def compute_element(self, call: Call) -> ElementType:
-        """float32 for integers too."""
+        """float32 for integers too; a complex type is its own."""
         found = super().compute_element(call)
+        if call.tensor(0).element in COMPLEX:
+            return call.tensor(0).element
         return found if found.is_float else F32
 
     @staticmethod
@@ -195,6 +216,16 @@ def new_size(size: int, scale: float) -> int:
     return int(np.floor(np.float32(size) * np.float32(scale)))
 
 
+def _outside(extrapolation: float, element: ElementType) -> Array:
+    """The extrapolation value as an element. Raises UnsupportedType for strings unless it is 0: the empty string."""
+    if element is not STRING:
+        return np.asarray(extrapolation).astype(element.dtype)
+    if extrapolation != 0:
+        msg = f"resize: the extrapolation value is {extrapolation}, which is no string; expected 0, the empty one"
+        raise UnsupportedType(msg)
+    return np.array("", element.dtype)
+
+
 def _column(vector: Array, axis: int, rank: int, dtype: np.dtype[Any]) -> Array:
     """A vector along ``axis`` of a tensor of ``rank`` dims."""
     return vector.astype(dtype).reshape([-1 if d == axis else 1 for d in range(rank)])
@@ -212,7 +243,7 @@ def _emit_axis(emit: Emit, x: Value, axis: Axis, source: Taps, extrapolation: fl
     if source.outside is None:
         return result
     mask = emit.constant(_column(source.outside, place, rank, np.dtype(np.bool_)))
-    return emit("select", mask, emit.scalar(extrapolation, x.tensor.element), result)
+    return emit("select", mask, emit.constant(_outside(extrapolation, x.tensor.element)), result)
 
 
 def _resampled(x: Array, axis: Axis, source: Taps, extrapolation: float) -> Array:
@@ -225,5 +256,5 @@ def _resampled(x: Array, axis: Axis, source: Taps, extrapolation: float) -> Arra
             result = result + np.take(x, source.indices[:, k], place) * weights
     if source.outside is not None:
         mask = _column(source.outside, place, x.ndim, np.dtype(np.bool_))
-        result = np.where(mask, np.asarray(extrapolation).astype(x.dtype), result)
+        result = np.where(mask, _outside(extrapolation, element_of(x.dtype)), result)
     return result

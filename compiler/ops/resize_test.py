@@ -7,7 +7,7 @@ import torch
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from compiler.errors import InvalidAttribute, TypeMismatch
+from compiler.errors import InvalidAttribute, TypeMismatch, UnsupportedType
 from compiler.ir import F32, I64, Call, tensor
 from compiler.ops.harness_test import run, run_decomposed
 from compiler.ops.resize import Resize, new_size
@@ -179,3 +179,50 @@ def test_a_dim_of_no_elements_stays_empty_and_gives_none(way, mode):
 def test_a_scale_that_is_no_positive_number_is_refused(scale):
     with pytest.raises(InvalidAttribute, match="expected a finite number greater than 0"):
         new_size(4, scale)
+
+
+@WAYS
+@pytest.mark.parametrize("element", ["bool", "complex64", "complex128", "object", "uint16", "float16"])
+def test_nearest_takes_elements_of_any_type_as_they_are(way, element):
+    places = np.arange(12).reshape(3, 4)
+    others = {
+        "object": places.astype(str),
+        "bool": places % 3 == 0,
+        "complex64": places * 2j,
+        "complex128": places * 2j,
+    }
+    x = others.get(element, places).astype(element)
+    attributes = {"mode": "nearest", "coordinates": "asymmetric", "nearest_mode": "floor"}
+    found = way("resize", x, None, np.array([2.0, 0.5], np.float32), **attributes)
+    assert found.dtype == x.dtype
+    np.testing.assert_array_equal(found, x.repeat(2, 0)[:, ::2])
+
+
+@WAYS
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_complex_numbers_are_interpolated_by_part(way, mode):
+    x = normal(4, 5) + 1j * normal(4, 5)
+    scales = np.array([1.5, 0.7], np.float32)
+    parts = [reference(part, scales=scales, mode=mode) for part in (x.real, x.imag)]
+    found = way("resize", x, None, scales, mode=mode)
+    assert found.dtype == np.complex64
+    np.testing.assert_allclose(found, parts[0] + 1j * parts[1], rtol=1e-5, atol=2e-6)
+
+
+@WAYS
+def test_elements_outside_of_other_types(way):
+    """Extrapolated by the value as ONNX converts it; strings are empty there."""
+    roi, sizes = np.array([0.0, 2.0], np.float32), np.array([3])
+    attributes = {"mode": "nearest", "coordinates": "tf_crop_and_resize"}
+    found = way("resize", np.array([False, False]), roi, None, sizes, extrapolation_value=10.0, **attributes)
+    np.testing.assert_array_equal(found, [False, False, True])
+    strings = np.array(["a", "b"], object)
+    np.testing.assert_array_equal(way("resize", strings, roi, None, sizes, **attributes), ["a", "b", ""])
+    with pytest.raises(UnsupportedType, match="which is no string"):
+        way("resize", strings, roi, None, sizes, extrapolation_value=10.0, **attributes)
+
+
+@pytest.mark.parametrize("x", [np.array([True, False]), np.array(["a", "b"], object)])
+def test_no_sums_of_booleans_and_strings(x):
+    with pytest.raises(TypeMismatch, match="no sums; expected 'nearest'"):
+        run("resize", x, None, np.array([2.0], np.float32), mode="linear")
