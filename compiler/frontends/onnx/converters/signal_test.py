@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from compiler.errors import InvalidModel
+from compiler.errors import InvalidModel, UnsupportedOperator
 from compiler.frontends.onnx.harness_test import agrees_with_onnxruntime, run_node
 
 RANDOM = np.random.default_rng(19)
@@ -99,6 +99,56 @@ def test_blocks_are_summed_into_an_image(block, attributes):
     columns = RANDOM.normal(size=(2, 3 * block[0] * block[1], counts[0] * counts[1])).astype(np.float32)
     arrays = [columns, np.array(image), np.array(block)]
     agrees_with_onnxruntime("Col2Im", arrays, 18, known=[1, 2], **attributes)
+
+
+OVERLAP = [np.array([3, 3]), np.array([2, 2])]
+
+
+def overlapped(columns, start=0):
+    """The sums of 2x2 blocks over a 3x3 image by Python's own addition; ``columns`` is [1, 4, 4]."""
+    image = np.full((3, 3), start, object)
+    for (row, column), block in np.ndenumerate(np.arange(4).reshape(2, 2)):
+        for (down, right), element in np.ndenumerate(np.arange(4).reshape(2, 2)):
+            image[row + down, column + right] += columns[0, element, block].item()
+    return image[None, None]
+
+
+@pytest.mark.parametrize(
+    "element", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "complex64", "complex128"]
+)
+def test_blocks_of_other_types_are_summed(element):
+    x = RANDOM.integers(0, 30, (1, 4, 4)).astype(element) * np.array(1 + 2j if "complex" in element else 1, element)
+    (got,) = run_node("Col2Im", [x, *OVERLAP], 18, known=[1, 2])
+    assert got.dtype == x.dtype
+    np.testing.assert_array_equal(got, overlapped(x).astype(element))
+
+
+def test_a_sum_of_booleans_is_true_where_one_is():
+    x = RANDOM.integers(0, 5, (1, 4, 4)) == 0
+    (got,) = run_node("Col2Im", [x, *OVERLAP], 18, known=[1, 2])
+    assert got.dtype == np.bool_
+    np.testing.assert_array_equal(got, overlapped(x) > 0)
+
+
+def test_infinities_stay_where_they_are_added():
+    x = np.ones((1, 4, 4), np.float32)
+    x[0, 0, 0], x[0, 3, 3], x[0, 3, 0], x[0, 1, 1] = np.inf, np.nan, -np.inf, -np.inf
+    (got,) = run_node("Col2Im", [x, *OVERLAP], 18, known=[1, 2])
+    np.testing.assert_array_equal(got[0, 0], [[np.inf, 2, -np.inf], [2, -np.inf, 2], [1, 2, np.nan]])
+
+
+def test_sums_of_float16_are_rounded_once():
+    x = np.full((1, 4, 4), 2.0**-11, np.float16)
+    x[0, 3, 0] = 1  # the first of the four elements that meet in the middle; each other alone would be rounded away
+    (got,) = run_node("Col2Im", [x, *OVERLAP], 18, known=[1, 2])
+    assert got[0, 0, 1, 1] == np.float16(1 + 3 * 2.0**-11)
+    assert got[0, 0, 1, 1] > 1
+
+
+def test_sums_of_strings_are_refused():
+    x = np.full((1, 4, 4), "a", object)
+    with pytest.raises(UnsupportedOperator, match="strings have no sum"):
+        run_node("Col2Im", [x, *OVERLAP], 18, known=[1, 2])
 
 
 def test_blocks_that_do_not_fit_are_refused():
