@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from conformance.mutation.edits import Fault
 from conformance.mutation.generated import SHARES, generated_faults
 from conformance.mutation.handwritten import equivalent_reasons, handwritten_faults, reason_for
 from conformance.mutation.pool import Pool, load_pool
-from conformance.mutation.report import FaultRecord, Status, print_report, record_of, write_records
+from conformance.mutation.report import FaultRecord, RecordWriter, Status, print_report, record_of, write_summary
 from conformance.mutation.selection import select_cases
 from conformance.mutation.trial import Trial, load_modules, only_by_import, try_fault
 
@@ -28,7 +28,7 @@ _PRELOADED = (
 )  # fmt: skip
 """What children need and no fault is in: loaded once, before the first fork."""
 
-_LIMITS = Limits(cpu_seconds=60, memory_mb=6000, wall_seconds=1800)
+_LIMITS = Limits(cpu_seconds=30, memory_mb=6000, wall_seconds=1800)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ConformanceError as error:
         console.print(f"error: {error}", markup=False)
         return 2
-    write_records(records, options.output)
+    write_summary(records, options.output)
     print_report(records, console)
     return int(any(record.status is Status.SURVIVED for record in records))
 
@@ -74,17 +74,18 @@ def _run(faults: Sequence[Fault], options: argparse.Namespace, console: Console)
         recording = progress.add_task("cases and their lines", total=1)
         pool = load_pool(options.output, options.jobs, options.share)
         progress.advance(recording)
-        trials = _tried(faults, pool, options, progress)
-    reasons = equivalent_reasons()
-    return [_record(fault, trials[fault.id], reason_for(fault, reasons)) for fault in faults]
+        return list(_tried(faults, pool, options, progress))
 
 
-def _tried(faults: Sequence[Fault], pool: Pool, options: argparse.Namespace, progress: Progress) -> dict[str, Trial]:
+def _tried(
+    faults: Sequence[Fault], pool: Pool, options: argparse.Namespace, progress: Progress
+) -> Iterator[FaultRecord]:
     """Try faults that only an import can put in, then import everything once and patch the others in."""
-    reasons = equivalent_reasons()
     bar = progress.add_task("faults", total=len(faults))
+    by_id = {fault.id: fault for fault in faults}
+    known = {fault.id: reason_for(fault, equivalent_reasons()) for fault in faults}
     by_import = _imported_ones(faults, options)
-    found: dict[str, Trial] = {}
+    writer = RecordWriter(options.output)
     for imported in (True, False):
         if not imported:
             load_modules(faults)
@@ -96,7 +97,7 @@ def _tried(faults: Sequence[Fault], pool: Pool, options: argparse.Namespace, pro
                     fault,
                     [pool.cases[place] for place in select_cases(fault, pool)],
                     by_import=imported,
-                    unit_tests_too=not options.no_unit_tests and not reason_for(fault, reasons),
+                    unit_tests_too=not options.no_unit_tests and not known[fault.id],
                     log=options.output / "unit-tests.log",
                 ),
             )
@@ -106,9 +107,11 @@ def _tried(faults: Sequence[Fault], pool: Pool, options: argparse.Namespace, pro
         for identity, result in run_children(tasks, options.jobs, _LIMITS, options.output / "suite.log"):
             if isinstance(result, Died) and result.raised:
                 raise MutationError(f"trying {identity} failed: {result.cause}; see {options.output / 'suite.log'}")
-            found[identity] = Trial("crash", result.cause) if isinstance(result, Died) else result
+            trial = Trial("crash", result.cause) if isinstance(result, Died) else result
+            record = _record(by_id[identity], trial, known[identity])
+            writer.write(record)
             progress.advance(bar)
-    return found
+            yield record
 
 
 def _imported_ones(faults: Sequence[Fault], options: argparse.Namespace) -> set[str]:

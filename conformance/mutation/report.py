@@ -67,11 +67,22 @@ def rate(records: Sequence[FaultRecord], statuses: Iterable[Status]) -> tuple[in
     return sum(record.status in wanted for record in counted), len(counted)
 
 
-def write_records(records: Sequence[FaultRecord], folder: Path) -> None:
-    """Write records.jsonl and summary.json."""
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = "".join(json.dumps(asdict(record)) + "\n" for record in records)
-    (folder / "records.jsonl").write_text(lines, encoding="utf-8")
+class RecordWriter:
+    """Writes records.jsonl anew, a line as each fault is done, so that an interrupted run keeps what it found."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path = folder / "records.jsonl"
+        self._path.write_text("", encoding="utf-8")
+
+    def write(self, record: FaultRecord) -> None:
+        """Append a record."""
+        with self._path.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(asdict(record)) + "\n")
+
+
+def write_summary(records: Sequence[FaultRecord], folder: Path) -> None:
+    """Write summary.json."""
     (folder / "summary.json").write_text(json.dumps(summary(records), indent=2) + "\n", encoding="utf-8")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.mutation.edits import Fault
 from conformance.mutation.pool import Pool, spread
 
-MOST_CASES = 500
+MOST_CASES = 250
 """Cases tried at most against one fault."""
 
 
