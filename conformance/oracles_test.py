@@ -59,6 +59,21 @@ def test_an_unavailable_oracle_says_why():
     assert found[ONNXRUNTIME].why == "the model has 1 inputs, the case 2"
 
 
+def test_a_reference_that_loses_imaginary_parts_has_no_answer():
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (complex64[2] x, float[1] s) => (complex64[4] y)
+    { y = Resize<mode = "nearest">(x, , s) }"""
+    inputs = [np.array([1 + 2j, 3], np.complex64), np.array([2], np.float32)]
+    found = answers_to(parser.parse_model(text), inputs)[REFERENCE]
+    assert not found.available
+    assert "discards the imaginary part" in found.why
+
+
+def test_a_reference_with_numbers_among_strings_has_no_answer():
+    model = one_node("Trilu", TensorProto.STRING, [2, 2])
+    found = answers_to(model, [np.array([["a", "b"], ["c", "d"]], object)])[REFERENCE]
+    assert found.why == "a tensor of strings with the int 0 in it"
+
+
 def test_an_oracle_that_took_the_process_down_is_not_asked_again():
     heard = []
     question = Question(one_node("Abs", 1, [1]), [np.ones(1, np.float32)], crashed=frozenset({REFERENCE}))
