@@ -231,8 +231,9 @@ def _along(x: Array, operand: Array, axis: int) -> Array:
 
 def _scale(options: Options, bottoms: list[Array]) -> list[Array]:
     x, axis = bottoms[0], options.get("axis", 1)
-    y = x * _along(x, options.weights[0], axis)
-    return [y + _along(x, options.weights[1], axis) if options.get("bias_term", False) else y]
+    factor, *bias = [*bottoms[1:], *options.weights]
+    y = x * _along(x, factor, axis)
+    return [y + _along(x, bias[0], axis) if options.get("bias_term", False) else y]
 
 
 def _bias(options: Options, bottoms: list[Array]) -> list[Array]:

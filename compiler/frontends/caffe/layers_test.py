@@ -198,3 +198,28 @@ def test_parameters_that_do_not_fit_are_refused(kind, shapes, parameters, messag
 def test_stochastic_pooling_is_refused():
     with pytest.raises(UnsupportedOperator, match="random"):
         layer("Pooling", draw(1, 1, 4, 4), parameters="pooling_param { pool: STOCHASTIC kernel_size: 2 }")
+
+
+def test_dropout_of_a_fork_scales_where_it_does_not_while_training():
+    x = draw(2, 3)
+    (found,) = layer("Dropout", x, parameters="dropout_param { dropout_ratio: 0.25 scale_train: false }")
+    np.testing.assert_array_equal(found, x * np.float32(0.75))
+
+
+def test_several_tops_of_dummy_data_have_their_own_constants():
+    from compiler.frontends.caffe.harness_test import run
+
+    text = """layer { name: "d" type: "DummyData" top: "a" top: "b" dummy_data_param {
+        shape { dim: 2 } shape { dim: 1 dim: 3 } data_filler { value: 1 } data_filler { value: -2 } } }"""
+    a, b = run(text, None)
+    np.testing.assert_array_equal(a, [1, 1])
+    np.testing.assert_array_equal(b, [[-2, -2, -2]])
+    with pytest.raises(UnsupportedOperator, match="filler 'gaussian' draws random numbers"):
+        run(text.replace("data_filler { value: 1 }", 'data_filler { type: "gaussian" }'), None)
+
+
+def test_several_bottoms_of_a_convolution_share_its_weights():
+    x, y, w = draw(1, 2, 4, 4), draw(1, 2, 5, 3), draw(3, 2, 1, 1)
+    parameters = "convolution_param { num_output: 3 kernel_size: 1 bias_term: false }"
+    for found, given in zip(layer("Convolution", x, y, model=[w], parameters=parameters, tops=2), (x, y), strict=True):
+        np.testing.assert_allclose(found, np.einsum("nchw,oc->nohw", given, w[..., 0, 0]), rtol=1e-5, atol=1e-6)
