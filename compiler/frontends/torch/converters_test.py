@@ -215,7 +215,10 @@ def test_normalizations(name, function):
 
 
 def test_training_is_refused_where_it_is_random_or_changes_state():
-    for function in (lambda x: F.dropout(x, 0.5, training=True), lambda x: F.rrelu(x, training=True)):
+    for function in (
+        lambda x: F.dropout(x, 0.5, training=True),
+        lambda x: F.scaled_dot_product_attention(x, x, x, dropout_p=0.5),
+    ):
         with pytest.raises(UnsupportedOperator, match=r"random|no conversion"):
             import_exported_program(exported(function, X))
 

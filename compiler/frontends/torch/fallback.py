@@ -35,8 +35,10 @@ def decomposed(body: Body, site: Site, node: Any) -> list[Any] | None:  # noqa: 
         )
     inner.run(module, module.graph.nodes)
     output = next(item for item in module.graph.nodes if item.op == "output").args[0]
-    results = output if isinstance(output, (list, tuple)) else [output]
-    return [inner.value(item) for item in results]
+    if isinstance(output, (list, tuple)):
+        return [inner.value(item) for item in output]
+    result = inner.value(output)
+    return result if isinstance(result, list) else [result]
 
 
 def _traced(node: Any) -> tuple[Any, list[Any]] | None:  # noqa: ANN401

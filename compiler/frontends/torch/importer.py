@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     import torch
 
+_DECISIVE: Final = frozenset({"train", "training", "dropout", "dropout_p"})
+"""Arguments that ask for what a compiled model does not do, whatever it is decomposed into."""
+
 _VIEWS_OF_CONTIGUOUS: Final = frozenset({
     "reshape", "flatten", "unflatten", "expand_as", "view_as", "chunk", "split", "tensor_split", "narrow",
     "movedim", "moveaxis", "swapaxes", "swapdims", "contiguous", "to", "type_as", "atleast_1d", "atleast_2d",
@@ -184,7 +187,7 @@ class Body:
         if isinstance(item, (list, tuple)):
             return [self.argument(part) for part in item]
         if hasattr(item, "op") and hasattr(item, "meta"):
-            item = self.env[item]
+            return self.argument(self.env[item])
         if isinstance(item, Place):
             return item.read()
         return item
@@ -200,6 +203,9 @@ class Body:
         target = node.target
         if target is operator.getitem:
             return self._getitem(node)
+        if isinstance(target, type) and issubclass(target, tuple):
+            # torch's decompositions put results in tuples with names.
+            return [self.env[item] if hasattr(item, "meta") else item for item in node.args]
         if not hasattr(target, "_schema"):
             if symbolic.is_symbolic(target):
                 site = self._site(str(target), node.name, {}, {}, node.meta.get("val"))
@@ -240,8 +246,8 @@ class Body:
                 return list(result_values(converter(site)))
             except ValueNeeded:
                 raise
-            except UnsupportedOperator:
-                found = decomposed(self, site, node)
+            except UnsupportedOperator as refusal:
+                found = None if refusal.attribute in _DECISIVE else decomposed(self, site, node)
                 if found is None:
                     raise
                 return found

@@ -172,3 +172,15 @@ def test_a_scan_carries_and_stacks():
         return scan(lambda c, y: (c + y, c * y), torch.zeros_like(x[0]), x)
 
     check(forward, X)
+
+
+def test_running_statistics_are_not_dropped_silently():
+    module = torch.nn.BatchNorm1d(5).train()
+    with pytest.raises(UnsupportedOperator, match="keeps no state"):
+        import_exported_program(exported(module, X))
+
+
+def test_losses_come_through_decompositions():
+    places = torch.tensor([1, 0, 4, 2])
+    check(lambda x: torch.nn.functional.cross_entropy(x, places, label_smoothing=0.1), X, tolerance=1e-5)
+    check(lambda x: torch.nn.functional.nll_loss(x, places, reduction="none"), X, tolerance=1e-5)

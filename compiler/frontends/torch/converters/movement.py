@@ -488,8 +488,9 @@ def as_strided(site: Site) -> Value:
     """Elements of the flattened tensor at the places that strides give; right for tensors that lie in order."""
     x = site.value("self")
     fake = site.fakes["self"]
-    if not fake.is_contiguous():
-        site.refuse("a tensor whose elements do not lie in order")
+    whole = fake.untyped_storage().nbytes() == fake.numel() * fake.element_size()
+    if not fake.is_contiguous() or not whole:
+        site.refuse("a tensor whose elements do not lie in order, or within a greater one")
     start = (site.get("storage_offset", fake.storage_offset())) - fake.storage_offset()
     places: Value = site.constant(start, I64)
     sizes, strides = list(site["size"]), list(site["stride"])
