@@ -14,7 +14,7 @@ from conformance.case import CaseInfo, LoadedCase, Suite
 from conformance.mutation.damages import DAMAGES
 from conformance.mutation.edits import ROOT
 from conformance.mutation.judging import judge, verdict
-from conformance.mutation.pool import CASES_A_LINE, DEFAULT_TARGET, SUITES, Pool, PoolCase, spread
+from conformance.mutation.pool import CASES_A_LINE, DEFAULT_TARGET, SMALL_TARGET, SUITES, Pool, PoolCase, spread
 from conformance.oracles import EXPECTED, ORACLES, TWIN, Question, ask, gather_evidence
 from conformance.suites import make_suite
 from conformance.tolerance_names import parse_tolerance
@@ -22,6 +22,7 @@ from reports.record import Outcome
 
 _GREEN = (str(Outcome.PASSED), str(Outcome.FOLDED))
 _DAMAGED_CASES_A_KEY = 2
+_SHARE_OF_TARGET = {DEFAULT_TARGET: 1, SMALL_TARGET: 8}
 _ALWAYS_WHOLE = 1000
 """Suites up to this size are taken whole, whatever share of the cases is asked for."""
 
@@ -55,6 +56,7 @@ def record_cases(part: int, parts: int, share: int, target: str) -> Pool:
 
 
 def _chosen(part: int, parts: int, share: int, target: str) -> Iterator[tuple[Suite, CaseInfo]]:
+    share *= _SHARE_OF_TARGET[target]
     for name in SUITES[target]:
         suite = make_suite(name)
         infos = [info for info in suite.cases() if (name, info.input_mode) != ("invalid", "file")]
