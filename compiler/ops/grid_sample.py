@@ -202,6 +202,7 @@ class GridSample(Rounded):
             share = np.prod(np.stack([weights[d][k] for d, k in enumerate(taps)]), axis=0)
             part = picked * share[:, None].astype(values.dtype)
             total = part if total is None else total + part
+        assert total is not None
         kept = call.tensor(0).element
         return (convert(np.rint(total), kept, True) if kept in INTEGER else total,)
 
