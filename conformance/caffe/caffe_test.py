@@ -9,6 +9,7 @@ from conformance.backends.opatlas import create
 from conformance.caffe.definitions import DEFINITIONS
 from conformance.judge import judge_case
 from conformance.suites import caffe_operators
+from conformance.tolerance_names import parse_tolerance
 from generators import caffe, caffemodel
 from opsets.caffe import known_layers, scope
 from reports.record import Outcome
@@ -33,6 +34,11 @@ def first(name, **wanted):
 def test_every_layer_in_scope_has_a_definition_and_all_but_inputs_a_converter():
     assert set(DEFINITIONS) == set(known_layers())
     assert set(converted_layers()) == set(known_layers()) - {"Input"}
+
+
+def test_every_layer_has_a_tolerance_class_that_is_defined():
+    for case in caffe.cases():
+        parse_tolerance(caffe.tolerance(case))
 
 
 @pytest.mark.parametrize("name", sorted(scope().excluded))

@@ -33,7 +33,8 @@ def test_every_operator_case_has_a_tolerance_class_that_is_defined():
     seen = set()
     for info in suite.cases():
         key = (info.operator, info.since_version, info.dtype)
-        if key not in seen:
+        # Other frameworks have manifests of their own form.
+        if info.framework == "onnx" and key not in seen:
             seen.add(key)
             item = __import__("opsets").find_item("onnx", info.domain, info.operator, info.since_version)
             parse_tolerance(str(item.tolerance(info.dtype)))
