@@ -167,9 +167,7 @@ _OUTSIDE: Final = ("zeros", "border", "reflection")
 
 @converts("grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "cudnn_grid_sampler")
 def grid_sampler(site: Site) -> Value:
-    """Samples at the places of a grid. Cubic samples at a border clamp each of their taps, which only steps can say."""
-    if (site["interpolation_mode"], site["padding_mode"]) == (2, 1):
-        site.refuse("cubic samples that clamp at the border", "padding_mode")
+    """Samples at the places of a grid."""
     return site.op(
         GridSample,
         site.value("input"),
