@@ -58,6 +58,8 @@ def applications(graph, inputs):
         with np.errstate(all="ignore"):
             results = op.definition.evaluate(op.call(), operands, None)
         known.update(zip(op.results, results, strict=True))
+        if any(isinstance(result, list | dict) for result in results):
+            return
         if isinstance(op.definition, Operator):
             yield op, operands, [np.asarray(result) for result in results]
 
