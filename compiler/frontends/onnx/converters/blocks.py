@@ -81,6 +81,7 @@ def col2im(site: Site) -> Value:
     index = site.b.constant(places.reshape(-1, 1))
     summed = site.b(ScatterNd, nothing, index, updates, reduction=reduction)
     planes = reshape(site, site.b(Transpose, summed, permutation=(1, 2, 0)), (-1, channels, *layout.padded))
+    planes.type = planes.tensor.with_dims((x.tensor.known_dims[0], channels, *layout.padded))
     ends = [low + size for low, size in zip(layout.low, layout.image, strict=True)]
     axes = range(2, 2 + len(ends))
     cut = site.b(Slice, planes, site.integers(*layout.low), site.integers(*ends), site.integers(*axes), None)

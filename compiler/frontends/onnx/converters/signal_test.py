@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 
 from compiler.errors import InvalidModel, UnsupportedOperator
-from compiler.frontends.onnx.harness_test import agrees_with_onnxruntime, run_node
+from compiler.frontends.onnx import import_model
+from compiler.frontends.onnx.harness_test import agrees_with_onnxruntime, node_model, run_node
+from compiler.ops.interpreter import interpret
 
 RANDOM = np.random.default_rng(19)
 REAL = RANDOM.normal(size=(2, 7, 5, 1)).astype(np.float32)
@@ -124,7 +126,8 @@ def test_blocks_of_other_types_are_summed(element):
 
 
 def test_a_sum_of_booleans_is_true_where_one_is():
-    x = RANDOM.integers(0, 5, (1, 4, 4)) == 0
+    x = np.zeros((1, 4, 4), bool)
+    x[0, 0, 3] = x[0, 3, 3] = True  # the first of the four elements that meet in the middle, and a corner
     (got,) = run_node("Col2Im", [x, *OVERLAP], 18, known=[1, 2])
     assert got.dtype == np.bool_
     np.testing.assert_array_equal(got, overlapped(x) > 0)
@@ -139,7 +142,7 @@ def test_infinities_stay_where_they_are_added():
 
 def test_sums_of_float16_are_rounded_once():
     x = np.full((1, 4, 4), 2.0**-11, np.float16)
-    x[0, 3, 0] = 1  # the first of the four elements that meet in the middle; each other alone would be rounded away
+    x[0, 0, 3] = 1  # the first of the four elements that meet in the middle; each other alone would be rounded away
     (got,) = run_node("Col2Im", [x, *OVERLAP], 18, known=[1, 2])
     assert got[0, 0, 1, 1] == np.float16(1 + 3 * 2.0**-11)
     assert got[0, 0, 1, 1] > 1
@@ -149,6 +152,15 @@ def test_sums_of_strings_are_refused():
     x = np.full((1, 4, 4), "a", object)
     with pytest.raises(UnsupportedOperator, match="strings have no sum"):
         run_node("Col2Im", [x, *OVERLAP], 18, known=[1, 2])
+
+
+def test_an_image_of_blocks_keeps_a_symbolic_batch():
+    model = node_model("Col2Im", [np.ones((2, 8, 4), np.float32), *OVERLAP], 18)
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
+    graph = import_model(model, known={"x1": OVERLAP[0], "x2": OVERLAP[1]})
+    assert graph.outputs[0].tensor.dims == ("N", 2, 3, 3)
+    (got,) = interpret(graph, [np.ones((3, 8, 4), np.float32), *OVERLAP])
+    np.testing.assert_array_equal(got, np.tile(np.array([[1, 2, 1], [2, 4, 2], [1, 2, 1]]), (3, 2, 1, 1)))
 
 
 def test_blocks_that_do_not_fit_are_refused():
