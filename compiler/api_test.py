@@ -122,8 +122,8 @@ def test_one_symbol_has_one_size() -> None:
     ("build", "kind", "stage"),
     [
         (lambda path: compile(path / "missing.onnx"), InvalidModel, "import"),
-        (lambda path: compile(_matmul(), "no-such-npu"), InvalidTarget, "import"),  # noqa: ARG005
-        (lambda path: compile(_matmul()).run([0, 0]), InvalidInput, "verify"),  # noqa: ARG005
+        (lambda path: compile(_matmul(), "no-such-npu"), InvalidTarget, "import"),
+        (lambda path: compile(_matmul()).run([0, 0]), InvalidInput, "verify"),
     ],
 )
 def test_refusals_name_the_stage_that_they_came_from(
