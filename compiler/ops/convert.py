@@ -120,7 +120,8 @@ def convert(array: Array, to: ElementType, saturate: bool = False, round_mode: s
         if saturate and to.is_float:
             low, high = finite_limits(to)
             array = np.clip(array.astype(np.result_type(widen(array), compute_dtype(to))), low, high)
-        elif source.bits < 8 and source.is_integer:
+        elif source.is_float or (source.bits < 8 and source.is_integer):
+            # Not every pair of narrow types has a conversion of its own; the wide step is exact.
             array = widen(array)
         return array.astype(to.dtype)
 

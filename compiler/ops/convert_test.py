@@ -43,6 +43,7 @@ from compiler.ir import (
 from compiler.ops import lookup
 from compiler.ops.convert import convert
 from compiler.ops.operator_check_test import assert_same, check, onnxruntime
+from compiler.ops.registry import FLOAT
 
 INF, NAN = math.inf, math.nan
 WILD = [0.0, -0.0, 1.5, -1.5, 300.0, -300.0, 3e9, 1e10, -1e10, 1e19, 1.2e19, -1e19, NAN, INF, -INF, 1e-7, 123456789.0]
@@ -247,3 +248,10 @@ def test_an_attribute_outside_its_domain_is_refused():
         lookup("cast").check(Call([tensor(F32)], {"to": I8, "saturate": False, "round_mode": "sideways"}))
     with pytest.raises(InvalidAttribute, match="'to' is missing"):
         lookup("cast").check(Call([tensor(F16)], {"saturate": False, "round_mode": "up"}))
+
+
+@pytest.mark.parametrize("to", sorted(FLOAT, key=str), ids=str)
+@pytest.mark.parametrize("element", sorted(FLOAT, key=str), ids=str)
+def test_every_float_converts_to_every_float(element, to):
+    values = np.array([0.5, 1.0, 2.0, 4.0]).astype(element.dtype)
+    np.testing.assert_array_equal(convert(values, to).astype(np.float64), [0.5, 1.0, 2.0, 4.0])
