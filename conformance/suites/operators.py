@@ -60,7 +60,9 @@ class Operators:
         if isinstance(info.source, TorchCase):
             return torch_operators.reproducer(info.source)
         case = _case_of(info)
-        return caffe_operators.reproducer(case) if case.framework == caffe_operators.FRAMEWORK else generators.render(case)
+        return (
+            caffe_operators.reproducer(case) if case.framework == caffe_operators.FRAMEWORK else generators.render(case)
+        )
 
 
 def _describe(case: generators.Case, suite: str) -> CaseInfo:
