@@ -85,6 +85,12 @@ def _replacements(fault: Fault) -> list[tuple[FunctionType, CodeType]] | None:
         if not functions or new.co_freevars != old.co_freevars:
             return None
         found += [(function, new) for function in functions]
+        # Functions that it has made already, such as registered converters, live on with their own code.
+        for inner, changed in _nested(old, new):
+            made = [function for function in live if function.__code__ == inner]
+            if made and changed.co_freevars != inner.co_freevars:
+                return None
+            found += [(function, changed) for function in made]
     return found or None
 
 
@@ -100,6 +106,16 @@ def _changed(before: CodeType, after: CodeType) -> Iterator[tuple[CodeType, Code
                 yield old, new
             else:
                 yield from _changed(old, new)
+
+
+def _nested(before: CodeType, after: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
+    """Yield the functions inside a function that differ, at any depth."""
+    inner = [part for part in before.co_consts if isinstance(part, CodeType)]
+    others = [part for part in after.co_consts if isinstance(part, CodeType)]
+    for old, new in zip(inner, others, strict=False):
+        if old != new:
+            yield old, new
+            yield from _nested(old, new)
 
 
 def _without_code(code: CodeType) -> tuple[object, ...]:

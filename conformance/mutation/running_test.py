@@ -74,6 +74,19 @@ def test_a_function_that_lives_is_patched_for_all_who_have_it(tmp_path):
     assert _in_children(tmp_path, _patched) == {0: (4, None)}
 
 
+def _patched_closure():
+    import compiler.frontends.onnx.converters.reduce as module
+
+    convert = module._arg(None)
+    edit, line = textual_edit(module.__name__.replace(".", "/") + ".py", 'axis=site.attribute("axis"),', "", "x")
+    patch(Fault("x", "compiler/frontends/onnx/converters/reduce.py", (edit,), (line,), "keyword"))
+    return "axis" in [name for part in convert.__code__.co_consts if isinstance(part, tuple) for name in part]
+
+
+def test_a_function_that_a_patched_one_has_made_before_is_patched_too(tmp_path):
+    assert _in_children(tmp_path, _patched_closure) == {0: False}
+
+
 def _in_a_table():
     import compiler.simulator.combine  # noqa: F401
 
