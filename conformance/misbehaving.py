@@ -90,7 +90,7 @@ def _refuse(inputs: Sequence[Output]) -> Sequence[Output]:
 
 
 def _slow(inputs: Sequence[Output]) -> Sequence[Output]:
-    time.sleep(0.3)
+    time.sleep(1.5)
     return _right(inputs)
 
 
