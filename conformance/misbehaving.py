@@ -90,7 +90,7 @@ def _refuse(inputs: Sequence[Output]) -> Sequence[Output]:
 
 
 def _slow(inputs: Sequence[Output]) -> Sequence[Output]:
-    time.sleep(1.5)
+    time.sleep(1.0)
     return _right(inputs)
 
 

@@ -82,6 +82,11 @@ def test_a_stale_entry_fails_an_unfiltered_run_only(tmp_path):
     assert "stale entry gone" in whole.stdout
 
 
+def heed_interrupts():
+    """Take SIGINT as usual, also where this process was started to ignore it, as a shell does in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_an_interrupted_run_keeps_its_records_and_writes_reports(tmp_path, workers):
     process = subprocess.Popen(
@@ -91,6 +96,7 @@ def test_an_interrupted_run_keeps_its_records_and_writes_reports(tmp_path, worke
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        preexec_fn=heed_interrupts,  # noqa: PLW1509 - no thread of this process holds a lock that the child needs
     )
     limit = time.monotonic() + 60
     while time.monotonic() < limit and records_so_far(tmp_path) < 3:
