@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from compiler.ir import ElementType
     from compiler.ops.work import Combiner, Expression, OutOfRange
+    from compiler.targets.schema import Dataflow
 
 
 class Memory(Enum):
@@ -129,7 +130,8 @@ class Matmul:
 
     Each of b, m, n, k is a group of loops: ``a.strides`` cover batch + m + k, ``b.strides`` batch + k + n,
     ``out.strides`` batch + m + n. Convolution windows are overlapping strides of ``a``. Products are summed in
-    ``out.element`` (the accumulator's type); with ``accumulate`` onto what ``out`` holds.
+    ``out.element`` (the accumulator's type); with ``accumulate`` onto what ``out`` holds. ``dataflow`` is one that the
+    array offers; None: its own.
     """
 
     id: int
@@ -143,6 +145,7 @@ class Matmul:
     out: Region
     accumulate: bool = False
     waits: tuple[Wait, ...] = ()
+    dataflow: Dataflow | None = None
 
     @property
     def engine(self) -> Engine:

@@ -28,6 +28,7 @@ from compiler.program.instructions import (
     Wait,
 )
 from compiler.program.syntax import Arguments, call_of, fail, integer, integers, items, name_of, number, string
+from compiler.targets.schema import Dataflow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -252,7 +253,9 @@ def _matmul(arguments: Arguments) -> Matmul:
     a, b, out = (_region(arguments.next("a region")) for _ in range(3))
     given = arguments.named("accumulate")
     accumulate = False if given is None else syntax.flag(given)
-    return Matmul(number_, kernel, batch, m, n, k, a, b, out, accumulate, _waits(arguments))
+    flow = arguments.named("dataflow")
+    dataflow = None if flow is None else _choice(Dataflow, flow)
+    return Matmul(number_, kernel, batch, m, n, k, a, b, out, accumulate, _waits(arguments), dataflow)
 
 
 def _vector(arguments: Arguments) -> Vector:

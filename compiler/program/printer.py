@@ -169,7 +169,13 @@ def _transfer(step: Transfer) -> str:
 def _matmul(step: Matmul) -> str:
     shown = [str(step.id), str(step.kernel), *map(_list, (step.batch, step.m, step.n, step.k))]
     shown.extend(map(_region, (step.a, step.b, step.out)))
-    return _call("matmul", shown, accumulate="True" if step.accumulate else None, waits=_waits(step.waits))
+    return _call(
+        "matmul",
+        shown,
+        accumulate="True" if step.accumulate else None,
+        dataflow=None if step.dataflow is None else f'"{step.dataflow.value}"',
+        waits=_waits(step.waits),
+    )
 
 
 def _vector(step: Vector) -> str:

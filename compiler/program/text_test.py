@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,9 +14,10 @@ from compiler.ops.work import Apply, Arg, Literal
 from compiler.program import constant_bytes, constant_key, parse_program, print_program
 from compiler.program.executable import Program
 from compiler.program.executable_parser import load_executable
-from compiler.program.handmade_test import matmul_program
+from compiler.program.handmade_test import matmul_program, one_matmul
 from compiler.program.instructions import Address, Memory, Operand, Region, Vector
 from compiler.program.random_programs_test import programs
+from compiler.targets import Dataflow
 
 
 @given(programs())
@@ -65,6 +67,14 @@ def test_a_shared_node_is_written_once_and_stays_shared():
     assert text.count("f32.add") == 60
     found = parse_program(text).body[0].body
     assert found.operands[0] is found.operands[1]
+
+
+@pytest.mark.parametrize("dataflow", list(Dataflow))
+def test_a_dataflow_asked_for_parses_back(dataflow):
+    program = one_matmul(2, 3, 4, "reference-npu")
+    program = replace(program, body=(replace(program.body[0], dataflow=dataflow),))
+    assert f'dataflow="{dataflow.value}"' in print_program(program)
+    assert parse_program(print_program(program)) == program
 
 
 @pytest.mark.parametrize(

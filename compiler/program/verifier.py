@@ -215,6 +215,10 @@ def _check_matmul(step: Matmul, target: Target, who: str) -> None:
         found = f"{step.a.element} x {step.b.element} into {step.out.element}"
         msg = f"{who}: {found}; expected {expected} on target '{target.name}'"
         raise InvalidProgram(msg)
+    if step.dataflow is not None and step.dataflow not in target.matrix.dataflows:
+        offered = ", ".join(flow.value for flow in target.matrix.dataflows)
+        msg = f"{who}: dataflow {step.dataflow.value}; expected one of target '{target.name}', {offered}"
+        raise InvalidProgram(msg)
 
 
 def _check_vector(step: Vector, target: Target, who: str) -> None:

@@ -21,12 +21,12 @@ from compiler.program.addresses import (
     value_of,
 )
 from compiler.program.executable import Block, Executable, If, Loop, Run
-from compiler.program.handmade_test import DRAM, SRAM, matmul_program, vector_program, without_waits
+from compiler.program.handmade_test import DRAM, SRAM, matmul_program, one_matmul, vector_program, without_waits
 from compiler.program.instructions import Address, Operand, Region, Repeat, Rotation, Wait
 from compiler.program.ordering import runs, share_bytes
 from compiler.program.random_programs_test import addresses
 from compiler.program.verifier import verify_executable, verify_program
-from compiler.targets import load_target
+from compiler.targets import Dataflow, load_target
 
 TARGET = load_target("reference-npu")
 
@@ -214,6 +214,14 @@ def test_a_type_that_the_vector_unit_lacks_is_refused():
 
     program = vector_program([], (3,), Literal(0.0, F64), tensor(F64, (3,)), (8,))
     refused(program, "f64, which the vector unit of target 'reference-npu' lacks")
+
+
+def test_a_dataflow_that_the_array_does_not_offer_is_refused():
+    multiply = replace(one_matmul(4, 4, 4, "reference-npu").body[0], dataflow=Dataflow.WEIGHT_STATIONARY)
+    verify_program(replace(one_matmul(4, 4, 4, "reference-npu"), body=(multiply,)), TARGET)
+    program = replace(one_matmul(4, 4, 4, "systolic-4x4-os"), body=(multiply,))
+    with pytest.raises(InvalidProgram, match="dataflow ws; expected one of target 'systolic-4x4-os', os"):
+        verify_program(program, load_target("systolic-4x4-os"))
 
 
 def _executable(block):

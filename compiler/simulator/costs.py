@@ -44,8 +44,10 @@ class Charge:
     energy: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
 
 
-def matmul_sram(matrix: Matrix, m: int, n: int, k: int, *, accumulate: bool) -> tuple[int, int, int, int]:
-    """Elements of a and b read from SRAM, and of the result read back and written, by the array's dataflow."""
+def matmul_sram(
+    matrix: Matrix, m: int, n: int, k: int, *, accumulate: bool, dataflow: Dataflow | None = None
+) -> tuple[int, int, int, int]:
+    """Elements of a and b read from SRAM, and of the result read back and written, in a dataflow (None: its own)."""
     across, down, deep = math.ceil(n / matrix.columns), math.ceil(m / matrix.rows), math.ceil(k / matrix.rows)
     wide = math.ceil(m / matrix.columns)
     again = 1 if accumulate else 0
@@ -54,7 +56,7 @@ def matmul_sram(matrix: Matrix, m: int, n: int, k: int, *, accumulate: bool) -> 
         Dataflow.WEIGHT_STATIONARY: (m * k * across, k * n, m * n * (deep - 1 + again), m * n * deep),
         Dataflow.INPUT_STATIONARY: (m * k, k * n * wide, m * n * (deep - 1 + again), m * n * deep),
     }
-    return table[matrix.dataflow]
+    return table[dataflow or matrix.dataflow]
 
 
 def body_functions(expression: Expression) -> Iterator[Apply]:
@@ -128,8 +130,15 @@ class Costs:
             msg = f"{who}: multiplies {a} by {b} into {out}; expected {expected} on target '{self.target.name}'"
             raise InvalidProgram(msg)
         batch, m, n, k = (math.prod(g) for g in (instruction.batch, instruction.m, instruction.n, instruction.k))
-        cycles = matmul_cycles(matrix, m, n, k, batch=batch, depth=product.depth)
-        read_a, read_b, read_out, written = matmul_sram(matrix, m, n, k, accumulate=instruction.accumulate)
+        flow = instruction.dataflow or matrix.dataflow
+        if flow not in matrix.dataflows:
+            offered = ", ".join(one.value for one in matrix.dataflows)
+            msg = f"{who}: asks for dataflow {flow.value}; target '{self.target.name}' offers {offered}"
+            raise InvalidProgram(msg)
+        cycles = matmul_cycles(matrix, m, n, k, batch=batch, depth=product.depth, dataflow=flow)
+        read_a, read_b, read_out, written = matmul_sram(
+            matrix, m, n, k, accumulate=instruction.accumulate, dataflow=flow
+        )
         sram = batch * (_bytes(read_a, a) + _bytes(read_b, b) + _bytes(read_out + written, out))
         macs = batch * m * n * k
         energy = self.target.energy

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compiler.errors import InvalidProgram
 from compiler.ir import BF16, F32, I8, I32
 from compiler.program.addresses import placed
 from compiler.program.handmade_test import executable, matmul_program, one_matmul
@@ -15,7 +16,7 @@ from compiler.program.instructions import Engine
 from compiler.program.random_programs_test import programs
 from compiler.simulator import Costs, Machine, SimulationOptions
 from compiler.simulator.timing import Clock
-from compiler.targets import load_target
+from compiler.targets import Dataflow, load_target
 from compiler.targets.array import matmul_cycles
 
 SHAPES = [
@@ -93,6 +94,27 @@ def test_a_hidden_preload_costs_only_its_first_load():
     expected = (2 * 128 - 1) + (folds - 1) * 200 + (128 + 128 - 2 + 200)
     assert matmul_cycles(matrix, m, 384, 256) == expected
     assert expected < folds * (m + 2 * 128 + 128 - 2)
+
+
+def test_output_stationary_folds_follow_each_other_once_their_sums_can_leave_under_the_next():
+    matrix = load_target("reference-npu").matrix
+    # 3 x 2 folds of 100 steps; the skew and the way out show once. A short fold waits for the rows of the one before.
+    assert matmul_cycles(matrix, 96, 64, 100) == 5 * 100 + 100 + 62
+    assert matmul_cycles(matrix, 96, 64, 10) == 5 * 32 + 10 + 62
+    assert matmul_cycles(matrix, 96, 64, 100, batch=2) == 11 * 100 + 100 + 62
+
+
+@pytest.mark.parametrize("dataflow", list(Dataflow))
+def test_an_instruction_may_ask_for_any_dataflow_that_the_array_offers(dataflow):
+    target = load_target("reference-npu")
+    (multiply,) = one_matmul(100, 70, 90, "reference-npu").body
+    own = target.matrix.model_copy(update={"dataflow": dataflow, "alternatives": ()})
+    asked = Costs(target).charge(replace(multiply, dataflow=dataflow))
+    assert asked == Costs(target.model_copy(update={"matrix": own})).charge(multiply)
+    systolic = load_target("systolic-32x32-os")
+    if dataflow is not Dataflow.OUTPUT_STATIONARY:
+        with pytest.raises(InvalidProgram, match=f"asks for dataflow {dataflow.value}; target .* offers os"):
+            Costs(systolic).charge(replace(multiply, dataflow=dataflow))
 
 
 def test_narrow_types_pass_several_products_a_cycle():

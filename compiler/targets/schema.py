@@ -61,18 +61,26 @@ class Product(Part):
 
 
 class Matrix(Part):
-    """The systolic array. ``hide_preload``: the next stationary tile is loaded while the array works (ws, is)."""
+    """The systolic array.
+
+    ``dataflow`` is how it works unless an instruction asks for one of ``alternatives``. ``hide_preload``: the array has
+    a second set of stationary registers, so that what a fold needs before and after its work is done while others work:
+    the load of the next stationary tile (ws, is), the way out of the last one's sums (os).
+    """
 
     rows: Positive
     columns: Positive
     dataflow: Dataflow
     products: tuple[Product, ...]
+    alternatives: tuple[Dataflow, ...] = ()
     hide_preload: bool = False
 
     @model_validator(mode="after")
     def _check(self) -> Matrix:
-        if self.hide_preload and self.dataflow is Dataflow.OUTPUT_STATIONARY:
-            msg = "hide_preload is true; expected false for dataflow os, which preloads nothing"
+        if len(set(self.dataflows)) < len(self.dataflows):
+            msg = (
+                f"dataflow and alternatives name {', '.join(flow.value for flow in self.dataflows)}; expected each once"
+            )
             raise ValueError(msg)
         pairs = [(product.a, product.b) for product in self.products]
         for pair in pairs:
@@ -80,6 +88,11 @@ class Matrix(Part):
                 msg = f"products list {pair[0].dtype.name} x {pair[1].dtype.name} twice; expected each pair once"
                 raise ValueError(msg)
         return self
+
+    @property
+    def dataflows(self) -> tuple[Dataflow, ...]:
+        """Every dataflow that the array offers, its own first."""
+        return (self.dataflow, *self.alternatives)
 
     def product(self, a: ElementType, b: ElementType) -> Product | None:
         """How elements of types ``a`` and ``b`` are multiplied; None where the array cannot."""

@@ -59,7 +59,7 @@ def test_a_transfer_costs_latency_and_the_bytes_over_the_bandwidth_rounded_up():
         ("  host: ass", "  hoss: ass", "sources lack 'host.latency_cycles'"),
         ("  internal: [float32]\n", "", "the vector unit lacks float32"),
         ("dataflow: os", "dataflow: os\n  dataflow: ws", "key 'dataflow' is given twice"),
-        ("dataflow: os", "dataflow: os\n  hide_preload: true", "hide_preload is true; expected false"),
+        ("alternatives: [ws]", "alternatives: [ws, os]", "name os, ws, os; expected each once"),
     ],
 )
 def test_a_wrong_description_is_refused_in_one_line(old, new, said):
