@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from compiler.errors import InvalidProgram
-from compiler.ops.work import Apply
 from compiler.program.addresses import describe, distinct_bytes, in_bytes, touches
 from compiler.program.instructions import Engine, Matmul, Memory, Transfer, Vector
-from compiler.simulator.functions import FUNCTIONS, Cost
+from compiler.simulator.functions import FUNCTIONS
 from compiler.targets import Dataflow
 from compiler.targets.array import matmul_cycles
+from compiler.targets.functions import body_functions, function_cycles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from compiler.ir import ElementType
-    from compiler.ops.work import Expression
     from compiler.program.instructions import Instruction, Region
     from compiler.targets import Matrix, Target
 
@@ -57,18 +56,6 @@ def matmul_sram(
         Dataflow.INPUT_STATIONARY: (m * k, k * n * wide, m * n * (deep - 1 + again), m * n * deep),
     }
     return table[dataflow or matrix.dataflow]
-
-
-def body_functions(expression: Expression) -> Iterator[Apply]:
-    """Each applied function of the body once."""
-    seen: set[int] = set()
-    stack = [expression]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Apply) and id(node) not in seen:
-            seen.add(id(node))
-            yield node
-            stack.extend(node.operands)
 
 
 def _bytes(elements: int, element: ElementType) -> float:
@@ -153,17 +140,16 @@ class Costs:
     def vector(self, instruction: Vector, who: str) -> Charge:
         """start + ceil(points / lanes) * the cycles of the body's functions (and of the combiner), at least one."""
         unit = self.target.vector
-        table = {cost: getattr(unit.cycles, cost.value) for cost in Cost}
         points = math.prod(instruction.extents)
         cycles = 0
         energy = 0.0
         for node in body_functions(instruction.body):
-            function = FUNCTIONS.get(node.function)
-            if function is None:
+            if node.function not in FUNCTIONS:
                 msg = f"{who}: scalar function '{node.function}' is unknown; expected one of {', '.join(FUNCTIONS)}"
                 raise InvalidProgram(msg)
-            cycles += table[function.cost]
-            energy += points * table[function.cost] * self._operation(node.element, who)
+            each = function_cycles(node.function, unit.cycles)
+            cycles += each
+            energy += points * each * self._operation(node.element, who)
         if instruction.combiner is not None:
             cycles += unit.cycles.simple
             energy += points * self._operation(instruction.accumulate or instruction.out.region.element, who)

@@ -1,4 +1,4 @@
-"""The scalar functions of the vector unit: what they compute, how they round, and their class of cost.
+"""The scalar functions of the vector unit: what they compute and how they round.
 
 A function is computed at least as exactly as its result type can hold and then rounded once. Exact operations (IEEE
 754's basic ones) run in the result's own type, or in float32 for 16-bit floats, where rounding twice is harmless
@@ -8,7 +8,6 @@ because float32 has more than twice their precision (Figueroa, 1995). Others run
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -24,14 +23,6 @@ if TYPE_CHECKING:
 Compute: TypeAlias = "Callable[[Sequence[Array], ElementType], Array]"
 
 
-class Cost(Enum):
-    """The classes of cost that a target gives cycles for."""
-
-    SIMPLE = "simple"
-    DIVISION = "division"
-    TRANSCENDENTAL = "transcendental"
-
-
 @dataclass(frozen=True, slots=True)
 class ScalarFunction:
     """``compute(operands, element)`` gives arrays of ``element``, for operands that broadcast against each other.
@@ -40,7 +31,6 @@ class ScalarFunction:
     """
 
     compute: Compute
-    cost: Cost = Cost.SIMPLE
     ufunc: np.ufunc | None = None
 
 
@@ -68,7 +58,7 @@ def _integers(operands: Sequence[Array], element: ElementType) -> list[Array]:
     return [operand.astype(work, copy=False) for operand in operands]
 
 
-def exact(ufunc: np.ufunc, integer: Callable[..., Any] | None = None, cost: Cost = Cost.SIMPLE) -> ScalarFunction:
+def exact(ufunc: np.ufunc, integer: Callable[..., Any] | None = None) -> ScalarFunction:
     """A function that IEEE 754 rounds correctly; ``integer`` computes it for integers where numpy's means another."""
 
     def compute(operands: Sequence[Array], element: ElementType) -> Array:
@@ -80,17 +70,17 @@ def exact(ufunc: np.ufunc, integer: Callable[..., Any] | None = None, cost: Cost
         wide = _wide(operands, element, transcendental=False)
         return convert(np.asarray(ufunc(*(operand.astype(wide) for operand in operands))), element)
 
-    return ScalarFunction(compute, cost, None if integer else ufunc)
+    return ScalarFunction(compute, None if integer else ufunc)
 
 
-def rounded(function: Callable[..., Any], cost: Cost = Cost.TRANSCENDENTAL) -> ScalarFunction:
+def rounded(function: Callable[..., Any]) -> ScalarFunction:
     """A function computed in a wider type and rounded."""
 
     def compute(operands: Sequence[Array], element: ElementType) -> Array:
         wide = _wide(operands, element, transcendental=True)
         return convert(np.asarray(function(*(operand.astype(wide) for operand in operands))), element)
 
-    return ScalarFunction(compute, cost)
+    return ScalarFunction(compute)
 
 
 def predicate(ufunc: np.ufunc) -> ScalarFunction:
@@ -223,11 +213,9 @@ FUNCTIONS: Final[dict[str, ScalarFunction]] = {
     "neg": exact(np.negative), "abs": exact(np.absolute), "sign": exact(np.sign),
     "floor": exact(np.floor, _identity), "ceil": exact(np.ceil, _identity),
     "round": exact(np.rint, _identity), "trunc": exact(np.trunc, _identity),
-    "sqrt": exact(np.sqrt, cost=Cost.DIVISION),
-    "rsqrt": rounded(lambda x: 1 / np.sqrt(x), Cost.DIVISION),
-    "reciprocal": _with_integers(
-        exact(np.reciprocal, cost=Cost.DIVISION), lambda x: _truncating_division(np.ones_like(x), x)
-    ),
+    "sqrt": exact(np.sqrt),
+    "rsqrt": rounded(lambda x: 1 / np.sqrt(x)),
+    "reciprocal": _with_integers(exact(np.reciprocal), lambda x: _truncating_division(np.ones_like(x), x)),
     "exp": rounded(np.exp), "expm1": rounded(np.expm1), "log": rounded(np.log), "log1p": rounded(np.log1p),
     "sin": rounded(np.sin), "cos": rounded(np.cos), "tan": rounded(np.tan),
     "asin": rounded(np.arcsin), "acos": rounded(np.arccos), "atan": rounded(np.arctan),
@@ -235,9 +223,9 @@ FUNCTIONS: Final[dict[str, ScalarFunction]] = {
     "asinh": rounded(np.arcsinh), "acosh": rounded(np.arccosh), "atanh": rounded(np.arctanh),
     "erf": rounded(_erf), "logistic": rounded(_logistic), "atan2": rounded(np.arctan2),
     "add": exact(np.add), "sub": exact(np.subtract), "mul": exact(np.multiply),
-    "div": exact(np.divide, _truncating_division, Cost.DIVISION),
-    "mod": _with_integers(rounded(_mod_float, Cost.DIVISION), _modulus),
-    "rem": _with_integers(rounded(np.fmod, Cost.DIVISION), _remainder),
+    "div": exact(np.divide, _truncating_division),
+    "mod": _with_integers(rounded(_mod_float), _modulus),
+    "rem": _with_integers(rounded(np.fmod), _remainder),
     "pow": _with_integers(rounded(np.float_power), _integer_power),
     "max": exact(np.maximum), "min": exact(np.minimum),
     "eq": predicate(np.equal), "ne": predicate(np.not_equal), "lt": predicate(np.less), "le": predicate(np.less_equal),
