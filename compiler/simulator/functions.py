@@ -146,7 +146,7 @@ def _with_integers(floats: ScalarFunction, integer: Callable[..., Any]) -> Scala
             return floats.compute(operands, element)
         return convert(np.asarray(integer(*_integers(operands, element))), element)
 
-    return ScalarFunction(compute, floats.cost)
+    return ScalarFunction(compute)
 
 
 def _logical(ufunc: np.ufunc) -> ScalarFunction:
