@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
-import numpy as np
-
 from compiler.errors import InvalidGraph, UnsupportedOperator, ValueNeeded
+from compiler.frontends.assembly import Assembly
 from compiler.frontends.onnx.fold import Folder
 from compiler.frontends.torch.types import element_from
 from compiler.ir import BOOL, F32, F64, I64, Builder, Op, Value
@@ -16,13 +15,13 @@ from compiler.ir import BOOL, F32, F64, I64, Builder, Op, Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from compiler.ir import Array, Definition, ElementType
+    from compiler.ir import ElementType
 
 Results: TypeAlias = "Value | Op | Sequence[Value | None] | None"
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class Site(Assembly):
     """One call of an ATen operator: arguments by their names in its schema, defaults filled in, and a builder.
 
     Tensors and symbolic numbers among the arguments are values (the latter of rank 0, int64, float64 or bool); all else
@@ -91,17 +90,6 @@ class Site:
             return tuple(range(rank))
         return tuple(sorted({self.axis(axis, rank) for axis in axes})) if rank else ()
 
-    def known(self, value: Value) -> Array | None:
-        """The value's data where constants decide it, else None."""
-        return self.folder.known(value)
-
-    def folded(self, value: Value) -> Value:
-        """The value as a constant where its data is known, else itself."""
-        if value.op is not None and value.op.definition.holds_constant:
-            return value
-        found = self.folder.known(value)
-        return value if found is None else self.b.constant(found)
-
     def integer(self, found: Any) -> int:  # noqa: ANN401 - an int, or a symbolic one
         """A number that must be known. Raises ValueNeeded."""
         if isinstance(found, Value):
@@ -110,22 +98,6 @@ class Site:
                 self.undecided("a number that depends on input sizes decides what is computed")
             return int(data.reshape(()))
         return int(found)
-
-    def constant(self, data: Any, element: ElementType) -> Value:  # noqa: ANN401 - whatever numpy takes
-        """A constant of an element type; numbers are converted as C does, so that -1 is the greatest unsigned one."""
-        array = np.asarray(data)
-        if element.is_integer and array.dtype.kind in "iu":
-            array = array.astype(np.int64, copy=False) if array.dtype.kind == "i" else array
-        with np.errstate(all="ignore"):
-            return self.b.constant(array.astype(element.dtype))
-
-    def integers(self, *values: int) -> Value:
-        """An int64 vector."""
-        return self.b.constant(np.array(values, np.int64))
-
-    def op(self, definition: type[Definition], *operands: Value | None, **attributes: Any) -> Value:  # noqa: ANN401
-        """An operation with one result."""
-        return self.b(definition, *operands, **attributes)
 
 
 _TYPES_OF_NUMBERS = {bool: BOOL, int: I64, float: F64}
