@@ -87,6 +87,8 @@ class SimulationResult:
     stage_ms: dict[str, float]
     report: SimulationReport
     """The simulator's own report: per program, kernel and host step."""
+    graph: Graph | None = None
+    """What was lowered: the graph after all passes. None for a program that was read from a file."""
 
 
 @dataclass(slots=True)
@@ -182,7 +184,7 @@ class CompiledModel:
         self.options = options
         self._import_ms = stage_ms
         self._value_inputs = tuple(value_inputs(graph))
-        self._machines: OrderedDict[tuple[Any, ...], tuple[Machine, int]] = OrderedDict()
+        self._machines: OrderedDict[tuple[Any, ...], tuple[Machine, Graph]] = OrderedDict()
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -221,10 +223,10 @@ class CompiledModel:
             ordered = self._ordered(inputs)
             types = [_bound(value, item) for value, item in zip(self.graph.inputs, ordered, strict=True)]
             known = self._known(ordered)
-        machine, after = self._machine(types, known, clock)
+        machine, graph = self._machine(types, known, clock)
         with clock.stage("simulate"):
             report = machine.simulate(ordered)
-        return self._result(machine, after, report, clock)
+        return self._result(machine, graph, report, clock)
 
     def estimate(
         self,
@@ -242,11 +244,11 @@ class CompiledModel:
         with clock.stage("verify"):
             self.require_symbols(bind or {})
             types = [_with_dims(value, bind or {}) for value in self.graph.inputs]
-        machine, after = self._machine(types, {}, clock)
+        machine, graph = self._machine(types, {}, clock)
         options = replace(machine.options, trips=trips or {}, branches=branches or {})
         with clock.stage("simulate"):
             report = Machine(machine.executable, self.target, options).simulate()
-        return self._result(machine, after, report, clock)
+        return self._result(machine, graph, report, clock)
 
     def executable(self, inputs: Sequence[Any] | Mapping[str, Any]) -> Executable:
         """What these inputs would run. Raises an OpatlasError with its ``stage``."""
@@ -254,7 +256,7 @@ class CompiledModel:
         types = [_bound(value, item) for value, item in zip(self.graph.inputs, ordered, strict=True)]
         return self._machine(types, self._known(ordered), _Clock())[0].executable
 
-    def _result(self, machine: Machine, after: int, report: SimulationReport, clock: _Clock) -> SimulationResult:
+    def _result(self, machine: Machine, graph: Graph, report: SimulationReport, clock: _Clock) -> SimulationResult:
         return SimulationResult(
             outputs=report.outputs,
             placement=_placement(machine.executable, report),
@@ -268,9 +270,10 @@ class CompiledModel:
             energy_by_component=report.energy_by_component,
             utilization=report.utilization,
             operators_before=_count(self.graph),
-            operators_after=after,
+            operators_after=_count(graph),
             stage_ms=clock.ms,
             report=report,
+            graph=graph,
         )
 
     def _ordered(self, inputs: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
@@ -295,8 +298,8 @@ class CompiledModel:
             if isinstance(ordered[index], np.ndarray) and ordered[index].size <= _LARGEST_VALUE_INPUT
         }
 
-    def _machine(self, types: Sequence[Type], known: Mapping[Value, Array], clock: _Clock) -> tuple[Machine, int]:
-        """The executable for these input types and values, on its machine, and its number of operations."""
+    def _machine(self, types: Sequence[Type], known: Mapping[Value, Array], clock: _Clock) -> tuple[Machine, Graph]:
+        """The executable for these input types and values, on its machine, and the graph that it was lowered from."""
         values = tuple((value.index, array.dtype.str, array.tobytes()) for value, array in known.items())
         key = (tuple(types), values)
         found = self._machines.get(key)
@@ -309,7 +312,7 @@ class CompiledModel:
             with clock.stage("lower"):
                 executable = lower(graph, self.target, LoweringOptions(fuse=self.options.fuse))
                 options = SimulationOptions(overlap=self.options.overlap)
-                found = self._machines[key] = (Machine(executable, self.target, options), _count(graph))
+                found = self._machines[key] = (Machine(executable, self.target, options), graph)
             if len(self._machines) > _CACHED_EXECUTABLES:
                 self._machines.popitem(last=False)
         self._machines.move_to_end(key)

@@ -12,6 +12,7 @@ import typer
 from rich.text import Text
 
 from opatlas import checks, rewrites, work
+from opatlas.performance import performance
 from opatlas.session import (
     DEFAULT_TARGET,
     NO,
@@ -26,6 +27,7 @@ from opatlas.session import (
     examples,
 )
 from reports.execution import check_text, located_text, rows_table, simulation_json, simulation_text
+from reports.measured import compare_measured, measured_text, read_measured
 
 if TYPE_CHECKING:
     from compiler.api import CompiledModel
@@ -85,6 +87,8 @@ def compile(
         "opatlas simulate model.onnx --timing-only --bind batch=8",
         "opatlas simulate net.prototxt --weights net.caffemodel",
         "opatlas simulate model.onnx --inputs x.npz --outputs y.npz --trace timeline.json",
+        "opatlas simulate model.onnx --timing-only --report build/resnet",
+        "opatlas simulate model.onnx --timing-only --measured times.csv   # operator,microseconds",
     )
 )
 def simulate(
@@ -108,6 +112,14 @@ def simulate(
     timing_only: Annotated[bool, typer.Option("--timing-only", help="Cycles without computing any value.")] = False,
     trace: Annotated[
         Path | None, typer.Option("--trace", metavar="F.json", help="Timeline for Perfetto or Chrome.")
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="DIR", help="Folder for a page with tables and plots, as CSV and JSON too."),
+    ] = None,
+    measured: Annotated[
+        Path | None,
+        typer.Option("--measured", metavar="F.csv", help="Operators with the microseconds they took on a real device."),
     ] = None,
     locating: Annotated[
         bool, typer.Option("--locate", help="Compare each node's value with onnxruntime; name the first that differs.")
@@ -143,6 +155,14 @@ def simulate(
         work.save_arrays(outputs, names, result.outputs or [])
     if trace is not None:
         work.write(trace, work.trace_text(result.report))
+    if report is not None:
+        with session.working(f"writing {report}"):
+            page = work.write_report(model.name, result, report)
+        session.err.print(Text(f"written: {page}"))
+    if measured is not None:
+        compared = compare_measured(performance(model.name, result), read_measured(measured))
+        session.show_json(compared) if as_json else session.show(measured_text(compared))
+        return
     data = simulation_json(model.name, used_target, names, result) | work.details(result.report)
     if as_json:
         session.show_json(data)

@@ -61,28 +61,51 @@ def report(
     epilog=examples(
         "opatlas diff older/records.jsonl build/coverage/records.jsonl",
         "opatlas diff older newer --fail-on change --json",
+        "opatlas diff build/before build/after   # folders of `opatlas simulate --report`",
     )
 )
 def diff(
     context: typer.Context,
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="Records of the older run.")],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="Records of the newer run.")],
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="Records of the older run, or its report.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="Records of the newer run, or its report.")],
     fail_on: Annotated[
         Literal["nothing", "regression", "change"], typer.Option(help="What makes the exit status 1.")
     ] = "regression",
     as_json: JsonOption = False,
 ) -> None:
-    """Compare two runs: regressions, fixes, cycles, and what only the suite changed."""
+    """Compare two runs: regressions, fixes, cycles, and what only the suite changed.
+
+    Of two reports of `opatlas simulate --report`: cycles, traffic and energy in all and by operator; a regression is a
+    run that takes more cycles.
+    """
     from reports import diff as compare_runs
+    from reports.performance import is_performance
     from reports.terminal import difference_text
 
     session: Session = context.obj
+    if is_performance(old) and is_performance(new):
+        _diff_performance(session, old, new, fail_on, as_json=as_json)
+        return
     difference = compare_runs(old, new)
     if as_json:
         session.show_json(difference.model_dump(mode="json"))
     else:
         session.show(difference_text(difference))
     _leave(difference, fail_on)
+
+
+def _diff_performance(session: Session, old: Path, new: Path, fail_on: str, *, as_json: bool) -> None:
+    from reports.performance import read_performance
+    from reports.performance_diff import compare_performance, performance_difference_text
+
+    difference = compare_performance(read_performance(old), read_performance(new))
+    if as_json:
+        session.show_json(difference)
+    else:
+        session.show(performance_difference_text(difference))
+    slower, changed = difference["totals"]["cycles"]["change"] > 0, difference["is_changed"]
+    if {"nothing": False, "regression": slower, "change": changed}[fail_on]:
+        raise typer.Exit(NO)
 
 
 @app.command(

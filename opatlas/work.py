@@ -416,6 +416,19 @@ def details(report: SimulationReport) -> dict[str, Any]:
     return {"kernels": sorted(kernels, key=lambda kernel: -kernel["cycles"]), "stalls": report.stalls}
 
 
+def write_report(model: str, result: SimulationResult, folder: Path) -> Path:
+    """Write the performance of a simulation and its timeline to a folder; return the page's path."""
+    from compiler.program.addresses import placed
+    from opatlas.performance import MOST_INSTANCES, performance
+    from reports.performance import TRACE, write_performance
+
+    programs = [program for program, _ in result.report.programs]
+    with_trace = sum(item.instances for entry in programs for item in placed(entry.program.body)) <= MOST_INSTANCES
+    if with_trace:
+        write(folder / TRACE, trace_text(result.report))
+    return write_performance(performance(model, result), folder, with_trace=with_trace)
+
+
 def trace_text(report: SimulationReport) -> str:
     """Return the timeline of a simulation as the JSON of a Chrome trace, which Perfetto opens too."""
     from compiler.simulator import Costs, trace_json

@@ -22,6 +22,7 @@ from markupsafe import Markup, escape
 from opsets.elements import rank_of
 from reports.files import atomic_text
 from reports.matrix import ONNX_DOMAIN, WORST_FIRST, Cell, CellKey, build_matrix, key_of
+from reports.plots import embedded
 from reports.record import Outcome, Placement, Record, Stage
 from reports.summary import Summary
 
@@ -139,12 +140,6 @@ def _page_names(keys: Iterable[OperatorKey]) -> dict[OperatorKey, str]:
     return names
 
 
-def _embedded(data: object) -> str:
-    """Return JSON that can stand inside a script element: nothing in it can close the element."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
 def _configuration(record: Record) -> str:
     return f"{record.backend} on {record.target}" if record.target else record.backend
 
@@ -190,7 +185,7 @@ def _overview(
         placements=placements | ({"folded": placements.get("folded", 0) + folded} if folded else {}),
         states=_SIGNS_SHOWN,
         link_of=_case_links(records, pages),
-        data=_embedded(data),
+        data=embedded(data),
     )
 
 
@@ -297,7 +292,7 @@ def _operator_page(
         dtypes=dtypes,
         states=_SIGNS_SHOWN,
         versions=[(version, [by_place.get((version, dtype)) for dtype in dtypes]) for version in versions],
-        data=_embedded(data),
+        data=embedded(data),
     )
 
 

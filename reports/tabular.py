@@ -34,12 +34,12 @@ def _line(record: Record, plain: list[str], stages: list[str]) -> list[Any]:
     for name in _AS_JSON:
         fields[name] = json.dumps(fields[name], separators=(",", ":")) if fields[name] else ""
     return [
-        *(_safe(fields[name]) for name in plain),
+        *(safe(fields[name]) for name in plain),
         *(fields["errors"][name] for name in _ERRORS),
         *(fields["stage_ms"].get(name) for name in stages),
     ]
 
 
-def _safe(value: object) -> object:
+def safe(value: object) -> object:
     """Keep a spreadsheet from reading a text as a formula (CWE-1236): such a text gets a leading apostrophe."""
     return f"'{value}" if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"} else value

@@ -64,7 +64,9 @@ class Machine:
         execution = _Execution(self, with_data=inputs is not None)
         outputs = execution.run(inputs)
         programs = tuple((self.report(program), times) for program, times in execution.runs.values())
-        return SimulationReport(self.target, outputs if inputs is not None else None, programs, tuple(execution.host))
+        steps = tuple(step if isinstance(step, HostReport) else self.report(step) for step in execution.order)
+        given = outputs if inputs is not None else None
+        return SimulationReport(self.target, given, programs, tuple(execution.host), steps)
 
     def clock(self, program: Program) -> Clock:
         """The program prepared for timing."""
@@ -108,6 +110,7 @@ class _Execution:
         self.values: dict[Slot, Any] = {}
         self.runs: dict[int, tuple[Program, int]] = {}
         self.host: list[HostReport] = []
+        self.order: list[Program | HostReport] = []
 
     def run(self, inputs: Sequence[Any] | None) -> list[Any]:
         executable = self.machine.executable
@@ -129,6 +132,8 @@ class _Execution:
     def step_run(self, step: Run) -> None:
         program = step.program
         _, times = self.runs.get(id(program), (program, 0))
+        if not times:
+            self.order.append(program)
         self.runs[id(program)] = (program, times + 1)
         if not self.with_data:
             self.values.update(dict.fromkeys(step.outputs, UNKNOWN))
@@ -146,6 +151,7 @@ class _Execution:
         sizes = [self._size(slot, step.op.location) for slot in (*step.operands, *step.results) if slot is not None]
         moved, elements = sum(size for size, _ in sizes), sum(count for _, count in sizes)
         self.host.append(model_host(step, moved, elements, self.machine.target))
+        self.order.append(self.host[-1])
 
     def _size(self, slot: Slot, location: Location) -> tuple[int, int]:
         value = self.values[slot]

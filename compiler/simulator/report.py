@@ -141,6 +141,8 @@ class SimulationReport:
     outputs: list[Any] | None
     programs: tuple[tuple[ProgramReport, int], ...]
     host: tuple[HostReport, ...]
+    steps: tuple[ProgramReport | HostReport, ...] = ()
+    """Programs, where each ran first, and host steps, in order."""
 
     def _total(self, values: Sequence[int]) -> int:
         return sum(value * times for value, (_, times) in zip(values, self.programs, strict=True))
