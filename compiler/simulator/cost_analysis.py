@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from compiler.ir import TensorType
 from compiler.ops.registry import Operator
-from compiler.simulator.costs import body_functions
-from compiler.simulator.functions import FUNCTIONS, Cost
+from compiler.targets.functions import Cost, body_functions, cost_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,7 +65,7 @@ class GraphCost:
         return sum(not cost.known for cost in self.operations)
 
 
-def cost_of(op: Op) -> OpCost:
+def operation_cost(op: Op) -> OpCost:
     """The cost of one operation of a graph with static sizes."""
     accessed = _nbytes([value for value in (*op.operands, *op.results) if value is not None])
     definition = op.definition
@@ -86,7 +85,7 @@ def cost_analysis(graph: Graph) -> GraphCost:
     ops = [op for op in graph.ops if not op.definition.terminator and not op.definition.holds_constant]
     constants = [op.results[0] for op in graph.ops if op.definition.holds_constant]
     return GraphCost(
-        tuple(cost_of(op) for op in ops),
+        tuple(operation_cost(op) for op in ops),
         _nbytes(graph.inputs),
         _nbytes(constants),
         _nbytes(dict.fromkeys(graph.outputs)),
@@ -95,7 +94,7 @@ def cost_analysis(graph: Graph) -> GraphCost:
 
 def _counted(loops: Loops) -> tuple[int, int]:
     functions = [node for node in body_functions(loops.body) if node.function not in _MOVES]
-    transcendental = sum(FUNCTIONS[node.function].cost is Cost.TRANSCENDENTAL for node in functions)
+    transcendental = sum(cost_of(node.function) is Cost.TRANSCENDENTAL for node in functions)
     simple = len(functions) - transcendental + (loops.combiner is not None)
     points = math.prod(loops.extents)
     return points * simple, points * transcendental
