@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from compiler.errors import InvalidInput, InvalidModel, OpatlasError, ValueNeeded
-from compiler.frontends.door import caffe_files, is_torch
+from compiler.frontends.door import caffe_files, is_tensorflow, is_torch
 from compiler.ir import UNKNOWN, Graph, TensorType, Type, Value, element_of, tensor
 from compiler.ir.verifier import verify
 from compiler.lowering.lower import LoweringOptions, lower
@@ -122,8 +122,10 @@ def compile(
 ) -> CompiledModel:
     """Import and verify a model for a target.
 
-    ``model`` is the path of an ONNX file or of a .pt2 file, a ModelProto, a graph, an ExportedProgram of torch, or an
-    nn.Module with example ``inputs`` (tensors or arrays); ``target`` a name, the path of a YAML file, or a Target.
+    ``model`` is a path (an ONNX file, a .pt2 file, a prototxt, a SavedModel's folder, a .keras file, a frozen .pb), a
+    ModelProto, a graph, an ExportedProgram of torch, a concrete function, a Keras model, a GraphDef, or an nn.Module,
+    Keras layer or tf.function with example ``inputs`` (tensors or arrays); ``target`` a name, the path of a YAML file,
+    or a Target.
     Outputs come in the framework's own flattened order. Everything that depends on input sizes is done at the first
     run with them. Raises an OpatlasError whose ``stage`` is import or verify.
     """
@@ -135,6 +137,10 @@ def compile(
                 from compiler.frontends.torch import exported
 
                 model = exported(model, inputs)
+            elif is_tensorflow(model):
+                from compiler.frontends.tensorflow import program_of
+
+                model = program_of(model, inputs)
             graph = _import(model)
         except ValueNeeded as error:
             assert not isinstance(model, Graph)
@@ -155,6 +161,10 @@ def _import(
         from compiler.frontends.torch import import_torch
 
         return import_torch(model, types=types)
+    if is_tensorflow(model):
+        from compiler.frontends.tensorflow import import_tensorflow
+
+        return import_tensorflow(model, types=types, known=known)
     files = caffe_files(model)
     if files is not None:
         from compiler.frontends.caffe import import_caffe
@@ -170,6 +180,10 @@ def _signature(model: Model) -> Graph:
         from compiler.frontends import torch
 
         return torch.import_signature(model)
+    if is_tensorflow(model):
+        from compiler.frontends import tensorflow
+
+        return tensorflow.import_signature(model)
     from compiler.frontends.onnx import import_signature
 
     return import_signature(model)

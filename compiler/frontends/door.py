@@ -32,3 +32,22 @@ def caffe_files(model: Any) -> tuple[Any, Any] | None:  # noqa: ANN401
         return None
     weights = Path(model).with_suffix(".caffemodel")
     return Path(model), weights if weights.is_file() else None
+
+
+_TENSORFLOW_SUFFIXES: Final = (".keras", ".pb")
+_TENSORFLOW_MODULES: Final = ("tensorflow", "keras", "tf_keras")
+
+
+def is_tensorflow(model: Any) -> bool:  # noqa: ANN401
+    """Whether a model is TensorFlow's: its or Keras's own object, a read program, or the path of what they write.
+
+    Folders are taken for SavedModels: no other framework here writes folders.
+    """
+    if isinstance(model, (str, Path)):
+        return Path(model).suffix in _TENSORFLOW_SUFFIXES or Path(model).is_dir()
+    program = sys.modules.get("compiler.frontends.tensorflow.program")
+    if program is not None and isinstance(model, program.Program):
+        return True
+    if not any(name in sys.modules for name in _TENSORFLOW_MODULES):
+        return False
+    return any(kind.__module__.partition(".")[0] in _TENSORFLOW_MODULES for kind in type(model).__mro__)

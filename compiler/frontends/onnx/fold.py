@@ -15,7 +15,7 @@ from compiler.ops import Operator
 from compiler.ops.shape import ShapeOf, SizeOf
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from compiler.ir import Graph
 
@@ -38,6 +38,10 @@ class Folder:
     def __init__(self, *, concrete: bool = False) -> None:
         self.concrete = concrete
         self._found: dict[Value, Array | None] = {}
+
+    def assume(self, data: Mapping[Value, Array | None]) -> None:
+        """Take values for known that nothing decides, such as the inputs of a region."""
+        self._found.update(data)
 
     def known(self, value: Value) -> Array | None:
         """The value's data, or None where it is not decided, too large, or has no meaning."""
