@@ -46,14 +46,18 @@ class Charge:
 def matmul_sram(
     matrix: Matrix, m: int, n: int, k: int, *, accumulate: bool, dataflow: Dataflow | None = None
 ) -> tuple[int, int, int, int]:
-    """Elements of a and b read from SRAM, and of the result read back and written, in a dataflow (None: its own)."""
-    across, down, deep = math.ceil(n / matrix.columns), math.ceil(m / matrix.rows), math.ceil(k / matrix.rows)
+    """Elements of a and b read from SRAM, and of the result read back and written, in a dataflow (None: its own).
+
+    Of pruned weights what is left is read; of ``a`` all is, each group's cells taking from it what they need.
+    """
+    kept = k if matrix.pruned is None else matrix.pruned.length(k)
+    across, down, deep = math.ceil(n / matrix.columns), math.ceil(m / matrix.rows), math.ceil(kept / matrix.rows)
     wide = math.ceil(m / matrix.columns)
     again = 1 if accumulate else 0
     table = {
-        Dataflow.OUTPUT_STATIONARY: (m * k * across, k * n * down, m * n * again, m * n),
-        Dataflow.WEIGHT_STATIONARY: (m * k * across, k * n, m * n * (deep - 1 + again), m * n * deep),
-        Dataflow.INPUT_STATIONARY: (m * k, k * n * wide, m * n * (deep - 1 + again), m * n * deep),
+        Dataflow.OUTPUT_STATIONARY: (m * k * across, kept * n * down, m * n * again, m * n),
+        Dataflow.WEIGHT_STATIONARY: (m * k * across, kept * n, m * n * (deep - 1 + again), m * n * deep),
+        Dataflow.INPUT_STATIONARY: (m * k, kept * n * wide, m * n * (deep - 1 + again), m * n * deep),
     }
     return table[dataflow or matrix.dataflow]
 
@@ -126,8 +130,9 @@ class Costs:
         read_a, read_b, read_out, written = matmul_sram(
             matrix, m, n, k, accumulate=instruction.accumulate, dataflow=flow
         )
-        sram = batch * (_bytes(read_a, a) + _bytes(read_b, b) + _bytes(read_out + written, out))
-        macs = batch * m * n * k
+        index = 0.0 if matrix.pruned is None else read_b * matrix.pruned.index_bits / 8
+        sram = batch * (_bytes(read_a, a) + _bytes(read_b, b) + index + _bytes(read_out + written, out))
+        macs = batch * m * n * (k if matrix.pruned is None else matrix.pruned.length(k))
         energy = self.target.energy
         return Charge(
             Engine.MATRIX,

@@ -38,12 +38,13 @@ def matmul_cycles(
     exchanged. ``depth`` products along k are added in a cell each cycle. With ``hide_preload`` the stationary tiles
     after the first load while the array works: (2R - 1) + (F - 1) max(s, R, 4) + (R + C - 2 + max(s, 4)) for F folds
     that stream s rows each. Output stationary there is nothing to load, and a fold's sums leave, a row a cycle, under
-    the next fold: (F - 1) max(k, R) + k + R + C - 2.
+    the next fold: (F - 1) max(k, R) + k + R + C - 2. Of pruned weights only what is left along k counts.
     """
     if batch == 0 or m == 0 or n == 0:
         return 0
     flow = dataflow or matrix.dataflow
-    steps = max(1, math.ceil(k / depth))
+    kept = k if matrix.pruned is None else matrix.pruned.length(k)
+    steps = max(1, math.ceil(kept / depth))
     folds, each = _FOLDS[flow](matrix, m, n, steps)
     folds *= batch
     if not matrix.hide_preload:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 DEFAULT_TARGET: Final = "reference-npu"
-_SYSTOLIC: Final = re.compile(r"systolic-(\d+)x(\d+)-(os|ws|is)(-ideal)?")
+_SYSTOLIC: Final = re.compile(r"systolic-(\d+)x(\d+)-(os|ws|is)(?:-(\d+)of(\d+))?(-ideal)?")
 _SYSTOLIC_BASE: Final = "systolic"
 
 
@@ -28,14 +28,16 @@ def target_names() -> tuple[str, ...]:
     names = sorted(entry.name[:-5] for entry in resources.files(__package__).iterdir() if entry.name.endswith(".yaml"))
     names.remove(_SYSTOLIC_BASE)
     names.sort(key=lambda name: (name != DEFAULT_TARGET, name))
-    return (*names, "systolic-RxC-os|ws|is[-ideal]")
+    return (*names, "systolic-RxC-os|ws|is[-NofM][-ideal]")
 
 
 def load_target(name: str | Path | Target) -> Target:
     """The target of that name, or the one described in the YAML file at that path.
 
-    ``systolic-RxC-os|ws|is`` names a plain array of any size on the memory of ``systolic.yaml``; with ``-ideal`` that
-    memory has infinite bandwidth and no latency. Raises InvalidTarget in one line: key, found, expected.
+    ``systolic-RxC-os|ws|is`` names a plain array of any size on the memory of ``systolic.yaml``; with ``-NofM`` its
+    weights are pruned to N of M, with ``-ideal`` that memory has infinite bandwidth and no latency.
+
+    Raises InvalidTarget in one line: key, found, expected.
     """
     if isinstance(name, Target):
         return name
@@ -70,8 +72,10 @@ def _systolic(name: str, match: re.Match[str]) -> Target:
     text = (resources.files(__package__) / f"{_SYSTOLIC_BASE}.yaml").read_text(encoding="utf-8")
     description = _mapping(text, name)
     description["name"] = name
-    rows, columns, dataflow, ideal = match.groups()
+    rows, columns, dataflow, kept, group, ideal = match.groups()
     description["matrix"] |= {"rows": int(rows), "columns": int(columns), "dataflow": dataflow}
+    if kept:
+        description["matrix"]["pruned"] = {"kept": int(kept), "group": int(group)}
     if ideal:
         description["dram"] |= {"bytes_per_cycle": math.inf, "latency_cycles": 0}
     return _validate(description, name)

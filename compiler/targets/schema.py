@@ -60,6 +60,32 @@ class Product(Part):
     depth: Positive = 1
 
 
+class Pruned(Part):
+    """N:M sparsity: of each ``group`` factors along k, at most ``kept`` are not zero, and the array skips the others.
+
+    Charges take it that every second factor (the weights) is pruned so; what a run computes does not depend on it.
+    """
+
+    kept: Positive
+    group: Positive
+
+    @model_validator(mode="after")
+    def _check(self) -> Pruned:
+        if self.kept > self.group:
+            msg = f"keeps {self.kept} of {self.group}; expected no more than all"
+            raise ValueError(msg)
+        return self
+
+    def length(self, k: int) -> int:
+        """Factors that are left of ``k``: the last group may not be whole."""
+        return k // self.group * self.kept + min(self.kept, k % self.group)
+
+    @property
+    def index_bits(self) -> int:
+        """Bits that say, beside each factor kept, where in its group it stands."""
+        return (self.group - 1).bit_length()
+
+
 class Matrix(Part):
     """The systolic array.
 
@@ -74,6 +100,7 @@ class Matrix(Part):
     products: tuple[Product, ...]
     alternatives: tuple[Dataflow, ...] = ()
     hide_preload: bool = False
+    pruned: Pruned | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Matrix:
