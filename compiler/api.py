@@ -16,6 +16,7 @@ from compiler.frontends.door import caffe_files, is_tensorflow, is_torch
 from compiler.ir import UNKNOWN, Graph, TensorType, Type, Value, element_of, tensor
 from compiler.ir.verifier import verify
 from compiler.lowering.lower import LoweringOptions, lower
+from compiler.ops.interpreter import interpret
 from compiler.passes.manager import Instruments
 from compiler.passes.narrow import narrow_for
 from compiler.passes.specialize import specialize, value_inputs
@@ -242,6 +243,19 @@ class CompiledModel:
             report = machine.simulate(ordered)
         return self._result(machine, graph, report, clock)
 
+    def evaluate(self, inputs: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
+        """The outputs by the operators' own definitions: what passes, lowering and simulator are held to.
+
+        Raises an OpatlasError with its ``stage``.
+        """
+        clock = _Clock()
+        with clock.stage("verify"):
+            ordered = self._ordered(inputs)
+            types = [_bound(value, item) for value, item in zip(self.graph.inputs, ordered, strict=True)]
+            graph = specialize(self.graph, types, self._known(ordered))
+        with clock.stage("simulate"):
+            return interpret(graph, ordered)
+
     def estimate(
         self,
         bind: Mapping[str, int] | None = None,
@@ -355,6 +369,10 @@ class _DeferredModel(CompiledModel):
     def simulate(self, inputs: Sequence[Any] | Mapping[str, Any]) -> SimulationResult:
         """As the base; raises ValueNeeded where a value that decides is no input."""
         return self._with_values(inputs).simulate(inputs)
+
+    def evaluate(self, inputs: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
+        """As the base; raises ValueNeeded where a value that decides is no input."""
+        return self._with_values(inputs).evaluate(inputs)
 
     def executable(self, inputs: Sequence[Any] | Mapping[str, Any]) -> Executable:
         """As the base; raises ValueNeeded where a value that decides is no input."""

@@ -36,7 +36,11 @@ from conformance.vote import Judgement, judge_outputs
 from reports.record import Outcome, Placement, Stage
 
 OWN_EVALUATION = "own-evaluate"
-"""Name under which the compiler's own interpreter is recorded; it never votes."""
+"""Name under which the compiler's own interpreter is recorded.
+
+It never votes for a result. Where it contradicts one that passes, one meaning of the compiler is wrong: that of constant
+folding and of the host.
+"""
 
 Announce = Callable[[str], None]
 
@@ -148,7 +152,7 @@ class _Run:
             if judgement.outcome is Outcome.WRONG_RESULT and self.case.computed is not None:
                 judgement = self._judged_by_computed_class(self.case.computed, ran, question, answers, judgement)
         with self.watch.part("own_evaluate"):
-            self._record_own_evaluation(ran, judgement, evidence)
+            judgement = self._with_own_evaluation(ran, judgement, evidence)
         outcome = judgement.outcome
         if outcome in (Outcome.PASSED, Outcome.QUALITY_WARNING) and ran.report.placement is Placement.FOLDED:
             outcome = Outcome.FOLDED
@@ -215,20 +219,35 @@ class _Run:
             program: Program = cast("Any", self.backend).compile_file(folder / "model.onnx")
             return program
 
-    def _record_own_evaluation(self, ran: _Outputs, judgement: Judgement, evidence: Evidence) -> None:
-        evaluate = getattr(ran.program, "evaluate", None)
-        if evaluate is None:
-            return
+    def _with_own_evaluation(self, ran: _Outputs, judgement: Judgement, evidence: Evidence) -> Judgement:
+        if getattr(ran.program, "evaluate", None) is None:
+            return judgement
         try:
-            own = compare(
-                ran.values, evaluate(self.case.inputs), self.tolerance, evidence, between_implementations=True
-            )
+            differs = own_difference(ran.program, self.case.inputs, ran.values, self.tolerance, evidence)
         except MissingEvidence:
-            return
-        except Exception:  # noqa: BLE001 - an interpreter that lacks an operator is no finding about the program
-            judgement.oracles[OWN_EVALUATION] = "unavailable"
-            return
-        judgement.oracles[OWN_EVALUATION] = "differs" if own.verdict is Verdict.DIFFERENT else "agrees"
+            return judgement
+        judgement.oracles[OWN_EVALUATION] = "differs" if differs else "agrees"
+        if differs and judgement.outcome is Outcome.PASSED:
+            return replace(judgement, outcome=Outcome.WRONG_RESULT, reason=differs)
+        return judgement
+
+
+def own_difference(
+    program: Program, inputs: Sequence[Output], outputs: Sequence[Output], tolerance: ToleranceClass, evidence: Evidence
+) -> str:
+    """Return how a program's own interpreter, if it has one, contradicts its outputs; "" where it does not.
+
+    Raises `MissingEvidence` when the class needs a run that `evidence` does not hold.
+    """
+    evaluate = getattr(program, "evaluate", None)
+    if evaluate is None:
+        return ""
+    try:
+        own = evaluate(inputs)
+    except Exception as error:  # noqa: BLE001 - what has run may not be refused
+        return f"{OWN_EVALUATION}: {type(error).__name__}: {_first_line(error)}"
+    found = compare(outputs, own, tolerance, evidence, between_implementations=True)
+    return f"{found.problem} by {OWN_EVALUATION}" if found.verdict is Verdict.DIFFERENT else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,12 +102,23 @@ def test_the_backend_has_no_oracle_of_its_own_code():
     assert found.outcome is Outcome.UNVERIFIED
 
 
-def test_the_compilers_own_interpreter_is_recorded_and_does_not_vote():
+def test_the_compilers_own_interpreter_gives_no_vote_to_a_wrong_result():
     found = judged(case(), Backend([X], evaluate=lambda inputs: [X]))
     assert found.outcome is Outcome.WRONG_RESULT
     assert found.judgement.oracles[OWN_EVALUATION] == "agrees"
-    found = judged(case(), Backend([np.abs(X)], evaluate=lambda inputs: [X]))
-    assert found.outcome is Outcome.PASSED
+
+
+def _refuses(inputs):
+    raise ValueError("cannot")
+
+
+@pytest.mark.parametrize(
+    ("evaluate", "reason"), [(lambda inputs: [X], "by own-evaluate"), (_refuses, "own-evaluate: ValueError: cannot")]
+)
+def test_a_right_result_that_the_compilers_own_interpreter_contradicts_is_a_fault_of_the_compiler(evaluate, reason):
+    found = judged(case(), Backend([np.abs(X)], evaluate=evaluate))
+    assert found.outcome is Outcome.WRONG_RESULT
+    assert reason in found.reason
     assert found.judgement.oracles[OWN_EVALUATION] == "differs"
 
 

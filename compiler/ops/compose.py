@@ -14,6 +14,7 @@ import numpy as np
 
 from compiler.errors import TypeMismatch, UnsupportedType
 from compiler.ir import F32, Builder, Call, ElementType, Op, RunRegion, TensorType, Type, Value, element_of
+from compiler.ops.convert import convert
 from compiler.ops.registry import ELEMENT, Attribute, Composite, Operator, lookup
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ class Rounded(Evaluated, Composite):
         """Widen, compute, round."""
         element = self.compute_element(call)
         wide = [
-            operand.astype(element.dtype, copy=False)
+            convert(operand, element)
             if isinstance(operand, np.ndarray) and element_of(operand.dtype).is_float and index not in self.narrow
             else operand
             for index, operand in enumerate(map(_as_array, operands))
@@ -208,7 +209,7 @@ class Rounded(Evaluated, Composite):
         results = super().evaluate(call, wide, run_region)
         with np.errstate(all="ignore"):
             return tuple(
-                np.asarray(result).astype(_element(type_).dtype, copy=False)
+                convert(np.asarray(result), _element(type_))
                 for result, type_ in zip(results, self.infer(call), strict=True)
             )
 

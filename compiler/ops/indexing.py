@@ -203,7 +203,7 @@ class GatherNd(Operator):
         grid += [wrapped(self.name, indices[..., c], x.shape[batch + c]) for c in range(count)]
         if not grid:
             return (np.broadcast_to(x, (*outer, *x.shape)).copy(),)
-        return (_boxed(x[tuple(grid)], x.dtype).reshape(*outer, *x.shape[batch + count :]),)
+        return (_boxed(x[tuple(grid)], x.dtype).reshape((*outer, *x.shape[batch + count :])),)
 
     def work(self, call: Call, results: tuple[Type, ...]) -> Work | None:
         """Loops over the result; a read through each coordinate."""

@@ -12,7 +12,6 @@ import numpy as np
 
 from compiler import api
 from compiler.errors import OpatlasError
-from compiler.ops.interpreter import interpret
 from compiler.targets import load_target
 from conformance.backends.protocol import CaseFailure, Report
 from conformance.backends.registry import explain_generic
@@ -31,16 +30,12 @@ class _Simulated:
         self._compiled: Any = api.compile(model, target=target)
         self.report = Report()
         size = sum(1 for _ in self._compiled.graph.ops)
-        self.evaluate = self._interpret if size <= _LARGEST_INTERPRETED else None
+        self.evaluate = self._compiled.evaluate if size <= _LARGEST_INTERPRETED else None
 
     def run(self, inputs: Sequence[Output]) -> Sequence[Output]:
         result: Any = self._compiled.simulate(list(inputs))
         self.report = _report(result)
         outputs: Sequence[Output] = result.outputs
-        return outputs
-
-    def _interpret(self, inputs: Sequence[Output]) -> Sequence[Output]:
-        outputs: Sequence[Output] = interpret(self._compiled.graph, list(inputs))
         return outputs
 
 

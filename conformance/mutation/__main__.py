@@ -19,7 +19,7 @@ from conformance.mutation.generated import SHARES, generated_faults
 from conformance.mutation.handwritten import equivalent_reasons, handwritten_faults, reason_for
 from conformance.mutation.pool import Pool, load_pool
 from conformance.mutation.report import FaultRecord, RecordWriter, Status, print_report, record_of, write_summary
-from conformance.mutation.selection import select_cases
+from conformance.mutation.selection import is_reached, select_cases
 from conformance.mutation.trial import Trial, load_modules, only_by_import, try_fault
 
 _PRELOADED = (
@@ -108,7 +108,7 @@ def _tried(
             if isinstance(result, Died) and result.raised:
                 raise MutationError(f"trying {identity} failed: {result.cause}; see {options.output / 'suite.log'}")
             trial = Trial("crash", result.cause) if isinstance(result, Died) else result
-            record = _record(by_id[identity], trial, known[identity])
+            record = _record(by_id[identity], trial, known[identity], reached=is_reached(by_id[identity], pool))
             writer.write(record)
             progress.advance(bar)
             yield record
@@ -122,7 +122,7 @@ def _imported_ones(faults: Sequence[Fault], options: argparse.Namespace) -> set[
     return set(found)
 
 
-def _record(fault: Fault, trial: Trial, equivalent: str) -> FaultRecord:
+def _record(fault: Fault, trial: Trial, equivalent: str, *, reached: bool) -> FaultRecord:
     status = Status.SURVIVED
     if trial.case:
         status = Status.SUITE
@@ -130,6 +130,8 @@ def _record(fault: Fault, trial: Trial, equivalent: str) -> FaultRecord:
         status = Status.EQUIVALENT
     elif trial.unit_test:
         status = Status.UNIT_TESTS
+    elif trial.figures_changed:
+        status = Status.FIGURES
     return record_of(
         fault,
         _package(fault),
@@ -137,6 +139,7 @@ def _record(fault: Fault, trial: Trial, equivalent: str) -> FaultRecord:
         seen_by=trial.case or trial.unit_test,
         reason=equivalent if status is Status.EQUIVALENT else trial.reason,
         cases_tried=trial.tried,
+        reached=reached,
         figures_changed=trial.figures_changed,
         cpu_seconds=round(trial.cpu_seconds, 2),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -15,6 +15,7 @@ from conformance import widening
 from conformance.backends import CaseFailure
 from conformance.backends.opatlas import Opatlas, _Simulated, create
 from conformance.comparison import Evidence
+from conformance.judge import own_difference
 from conformance.mutation.pool import DEFAULT_TARGET, SMALL_TARGET, PoolCase
 from conformance.oracles import Answer
 from conformance.tolerance_names import parse_tolerance
@@ -24,13 +25,16 @@ from reports.record import Outcome, Placement, Stage
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What came of a case: outcome, one line of reason, placement, cycles and traffic, and the outputs."""
+    """What came of a case: outcome, one line of reason, what it cost (`FIGURES`), and the outputs."""
 
     outcome: str
     reason: str
     figures: tuple[object, ...] = ()
     outputs: Sequence[Any] | None = None
 
+
+FIGURES = ("placement", "cycles", "traffic_bytes", "compulsory_bytes", "peak_sram_bytes", "energy_pj", "utilization")
+"""Fields of a report that a record keeps: what `opatlas report` shows and runs are compared by."""
 
 _SMALL_ARRAY, _SMALL_SRAM, _FEW_BANKS = 4, 2048, 4
 
@@ -65,17 +69,29 @@ def judge(case: PoolCase) -> Judged:
     except Exception as error:  # noqa: BLE001 - a faulty compiler may raise anything
         return _failed(case, _backend(case.target).explain(error, stage))
     report = program.report
-    figures = (str(report.placement), report.cycles, report.traffic_bytes)
+    figures = tuple(_figure(getattr(report, name)) for name in FIGURES)
     if case.must_fail:
         return Judged(str(Outcome.WRONG_RESULT), "the broken model was accepted", figures)
     outcome, reason = verdict(case, outputs)
-    if outcome == str(Outcome.PASSED) and report.placement is Placement.FOLDED:
-        outcome = str(Outcome.FOLDED)
+    if outcome == str(Outcome.PASSED):
+        differs = own_difference(program, case.inputs, outputs, parse_tolerance(case.tolerance), _evidence(case))
+        if differs:
+            return Judged(str(Outcome.WRONG_RESULT), differs, figures)
+        if report.placement is Placement.FOLDED:
+            outcome = str(Outcome.FOLDED)
     return Judged(outcome, reason, figures, outputs)
 
 
+def _figure(value: object) -> object:
+    """Return a figure in a form that compares by value and keeps as plain data."""
+    if isinstance(value, Mapping):
+        return tuple(sorted(value.items()))
+    return str(value) if isinstance(value, Placement) else value
+
+
 def _failed(case: PoolCase, failure: CaseFailure) -> Judged:
-    if case.must_fail and (failure.outcome is Outcome.UNSUPPORTED or failure.named):
+    as_wanted = case.diagnosis in (None, failure.diagnosis)
+    if case.must_fail and as_wanted and (failure.outcome is Outcome.UNSUPPORTED or failure.named):
         return Judged(str(Outcome.PASSED), failure.reason)
     return Judged(str(failure.outcome), f"{failure.diagnosis}: {failure.reason}")
 
@@ -83,10 +99,13 @@ def _failed(case: PoolCase, failure: CaseFailure) -> Judged:
 def verdict(case: PoolCase, outputs: Sequence[Any]) -> tuple[str, str]:
     """Return what the oracles say of these outputs: outcome and reason."""
     answers = [Answer(oracle, values, why, exact) for oracle, values, why, exact in case.answers]
-    evidence = Evidence(inputs=case.inputs, **case.evidence)
     types = widening.output_types(onnx.load_from_string(case.model))
-    found = judge_outputs(outputs, answers, parse_tolerance(case.tolerance), evidence, types=types, ruling=case.ruling)
+    found = judge_outputs(outputs, answers, parse_tolerance(case.tolerance), _evidence(case), types=types, ruling=case.ruling)
     return str(found.outcome), found.reason
+
+
+def _evidence(case: PoolCase) -> Evidence:
+    return Evidence(inputs=case.inputs, **case.evidence)
 
 
 def _array(value: Any) -> Any:  # noqa: ANN401 - tensors, sequences, maps

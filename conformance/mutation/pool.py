@@ -22,7 +22,10 @@ DEFAULT_TARGET = "reference-npu"
 SMALL_TARGET = "small"
 """The default target with little memory and a small array: there even small tensors are cut into tiles."""
 
-SUITES = {DEFAULT_TARGET: ("graphs", "operators", "onnx-official", "invalid"), SMALL_TARGET: ("graphs", "operators")}
+SUITES = {
+    DEFAULT_TARGET: ("graphs", "operators", "random", "onnx-official", "invalid"),
+    SMALL_TARGET: ("graphs", "operators", "random"),
+}
 _SOURCES = ("compiler", "conformance", "generators", "opsets")
 CASES_A_LINE = 300
 
@@ -32,7 +35,7 @@ class PoolCase:
     """A case that passes, ready to be judged again: the answers and the evidence do not change with the compiler.
 
     `answers` are (oracle, outputs, why, exact); `evidence` the fields of a comparison's `Evidence`. `outputs` and
-    `damaged` (damage -> outcome) are kept for the cases that try the comparator. `figures`: placement, cycles, traffic.
+    `damaged` (damage -> outcome) are kept for the cases that try the comparator. `figures` are what it cost.
     """
 
     id: str
@@ -47,6 +50,7 @@ class PoolCase:
     tolerance: str
     ruling: str | None
     must_fail: bool
+    diagnosis: str | None
     answers: tuple[tuple[str, Any, str, bool], ...]
     evidence: Mapping[str, Any]
     outcome: str

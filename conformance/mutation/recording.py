@@ -105,6 +105,7 @@ def with_answers(info: CaseInfo, loaded: LoadedCase, target: str = DEFAULT_TARGE
         tolerance=loaded.tolerance,
         ruling=loaded.ruling,
         must_fail=loaded.must_fail,
+        diagnosis=loaded.diagnosis,
         answers=tuple((a.oracle, a.outputs, a.why, a.exact) for a in answers),
         evidence=evidence,
         outcome="",

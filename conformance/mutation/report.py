@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -20,13 +20,18 @@ class Status(StrEnum):
 
     SUITE = "killed by suite"
     UNIT_TESTS = "killed by unit tests"
+    FIGURES = "seen in the figures"
     EQUIVALENT = "equivalent"
     SURVIVED = "survived"
 
 
 @dataclass(frozen=True, slots=True)
 class FaultRecord:
-    """One line of records.jsonl. `figures_changed`: cycles, traffic or placement differ though outcomes do not."""
+    """One line of records.jsonl.
+
+    `reached`: some case of the pool runs its lines; `figures_changed`: cycles, traffic, energy, memory or placement
+    differ though outcomes do not.
+    """
 
     id: str
     set: str
@@ -40,8 +45,12 @@ class FaultRecord:
     seen_by: str
     reason: str
     cases_tried: int
+    reached: bool
     figures_changed: bool
     cpu_seconds: float
+
+
+_SEEN = (Status.SUITE, Status.UNIT_TESTS, Status.FIGURES)
 
 
 def record_of(fault: Fault, package: str, status: Status, **found: object) -> FaultRecord:
@@ -93,20 +102,32 @@ def summary(records: Sequence[FaultRecord]) -> dict[str, object]:
         mine = [record for record in records if record.set == name]
         suite, counted = rate(mine, [Status.SUITE])
         both, _ = rate(mine, [Status.SUITE, Status.UNIT_TESTS])
+        seen, _ = rate(mine, _SEEN)
         found[name] = {
             "faults": len(mine),
             "equivalent": len(mine) - counted,
             "killed_by_suite": suite,
             "killed_by_suite_or_unit_tests": both,
+            "seen_at_all": seen,
             "rate_of_suite": round(suite / max(counted, 1), 4),
             "rate": round(both / max(counted, 1), 4),
+            "rate_with_figures": round(seen / max(counted, 1), 4),
             "by_package": {
                 package: dict(Counter(str(record.status) for record in mine if record.package == package))
                 for package in sorted({record.package for record in mine})
             },
+            "only_in_figures": [record.id for record in mine if record.status is Status.FIGURES],
             "survivors": [record.id for record in mine if record.status is Status.SURVIVED],
         }
     return found
+
+
+_LINES_OF_DEFENCE: Mapping[str, Sequence[Status]] = {
+    "suite": (Status.SUITE,),
+    "suite or unit tests": (Status.SUITE, Status.UNIT_TESTS),
+    "suite, unit tests or figures of a run": _SEEN,
+}
+"""Who can see a fault. Figures are a line of their own: a fault that changes costs alone makes no result wrong."""
 
 
 def print_report(records: Sequence[FaultRecord], console: Console) -> None:
@@ -121,11 +142,12 @@ def print_report(records: Sequence[FaultRecord], console: Console) -> None:
             counts = Counter(record.status for record in mine if record.package == package)
             table.add_row(package, *(str(counts[status]) for status in Status))
         console.print(table)
-        for label, statuses in (("suite", [Status.SUITE]), ("suite or unit tests", [Status.SUITE, Status.UNIT_TESTS])):
+        for label, statuses in _LINES_OF_DEFENCE.items():
             killed, counted = rate(mine, statuses)
             console.print(f"{name}: {killed} of {counted} seen by the {label} ({killed / max(counted, 1):.1%})")
-    for record in records:
-        if record.status is Status.SURVIVED:
-            console.print(f"survived {record.id}", style="bold", markup=False)
+    for record in sorted(records, key=lambda record: str(record.status)):
+        if record.status in (Status.SURVIVED, Status.FIGURES):
+            reached = "" if record.reached else ", and no case runs its line"
+            console.print(f"{record.status}: {record.id}{reached}", style="bold", markup=False)
             for line in record.diff:
                 console.print(f"    {line}", markup=False, highlight=False)

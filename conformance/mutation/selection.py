@@ -24,6 +24,12 @@ def select_cases(fault: Fault, pool: Pool) -> list[int]:
     return [*_spread_out(named, fault, pool), *_spread_out(reached - named, fault, pool)][:MOST_CASES]
 
 
+def is_reached(fault: Fault, pool: Pool) -> bool:
+    """Whether some case of the pool runs a fault's lines; the comparator's are run by every case."""
+    lines = pool.lines.get(fault.path, {})
+    return fault.path.startswith("conformance/") or any(line in lines for line in fault.lines)
+
+
 def _spread_out(places: set[int], fault: Fault, pool: Pool) -> list[int]:
     """Order cases so that those differ that come first; graphs, in which more than one thing happens, lead."""
     chosen = sorted(places)
