@@ -54,6 +54,27 @@ def test_symbolic_model_runs_for_each_size_it_is_given() -> None:
         np.testing.assert_array_equal(y, x @ w)
 
 
+@pytest.mark.parametrize("size", [3, 6])
+def test_definitions_are_evaluated_for_the_sizes_of_a_run(size: int) -> None:
+    """A softmax's decomposition needs no sizes, a group norm's does: it is symbolic in the model."""
+    nodes = [helper.make_node("GroupNormalization", ["x", "s", "b"], ["y"], num_groups=size // 3, epsilon=0.0)]
+    vectors = {name: (TensorProto.FLOAT, ["C"]) for name in ("s", "b")}
+    model = _model(nodes, {"x": (TensorProto.FLOAT, [1, "C", "W"]), **vectors}, {"y": (TensorProto.FLOAT, None)})
+    compiled = compile(model)
+    x = np.arange(size * 2, dtype=np.float32).reshape(1, size, 2) ** 2
+    inputs = [x, np.ones(size, np.float32), np.zeros(size, np.float32)]
+    groups = x.reshape(size // 3, 6).astype(np.float64)
+    expected = (groups - groups.mean(1, keepdims=True)) / groups.std(1, keepdims=True)
+    (y,) = compiled.evaluate(inputs)
+    np.testing.assert_allclose(y, expected.reshape(x.shape), rtol=1e-5)
+
+
+def test_definitions_are_evaluated_with_the_values_that_decide() -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    (y,) = compile(_sum_over_axes()).evaluate({"x": x, "axes": np.array([-1])})
+    np.testing.assert_array_equal(y, [3, 12])
+
+
 def test_inputs_by_name_give_the_same_as_in_order() -> None:
     compiled = compile(_matmul())
     x, w = np.eye(8, dtype=np.float32), np.ones((8, 4), np.float32)

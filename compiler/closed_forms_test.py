@@ -15,11 +15,13 @@ from __future__ import annotations
 from math import ceil, prod
 from typing import Final
 
+import numpy as np
 import pytest
 
 from compiler.api import Options, compile
 from compiler.ir import F32, Builder, Graph, tensor
 from compiler.ops.contraction import Conv, MatMul
+from compiler.ops.elementwise import Add
 
 PRODUCTS: Final = [
     (128, 3072, 768), (128, 768, 768), (128, 768, 3072), (197, 768, 768), (1024, 1024, 64), (64, 64, 1024),
@@ -98,3 +100,13 @@ def test_published_figures_of_transformer_layers_are_met(
     builder = Builder(graph)
     builder.output(builder(MatMul, *graph.inputs))
     assert _cycles(graph, array, dataflow) == published + 1
+
+
+def test_compulsory_traffic_is_what_comes_in_and_what_goes_out_once() -> None:
+    """A constant and an input read twice count once, what is in between does not count."""
+    graph = Graph("test", [tensor(F32, (8, 16))])
+    builder = Builder(graph)
+    weights = builder.constant(np.ones((16, 16), np.float32))
+    product = builder(MatMul, builder(MatMul, *graph.inputs, weights), weights)
+    builder.output(builder(Add, product, *graph.inputs))
+    assert compile(graph).estimate().compulsory_bytes == 4 * (8 * 16 + 16 * 16 + 8 * 16)

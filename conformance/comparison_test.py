@@ -1,6 +1,7 @@
 """Each class passes at its bound and fails just beyond; what is no number is compared too."""
 
 import itertools
+import math
 
 import ml_dtypes
 import numpy as np
@@ -194,6 +195,10 @@ def test_the_worst_element_is_named_and_figures_measured():
         ("abs_error(tanh)", 2.0, 0.75, 0.75 * 4 * (3 + 4)),
         ("input_scaled(2)", 8.0, 0.75, 2 * 8),
         ("max_relative(3)", 8.0, 0.75, 3 * 0.75),
+        ("row_relative(3, 0)", 8.0, 0.75, 3 * 0.75),
+        ("relative(3)", 8.0, 0.75, 3 * 0.75),
+        ("exp_relative(3)", 8.0, 0.75, 3 * 0.75 * (1 + math.log(1 / 0.75))),
+        ("log_sum(3)", 8.0, 0.75, 3 * (0.75 + 1)),
     ],
 )
 def test_pointwise_bounds_in_float32(tolerance, x, reference, bound):
@@ -207,6 +212,39 @@ def test_pointwise_bounds_in_float32(tolerance, x, reference, bound):
         assert verdict(output, at_bound, tolerance, inputs=inputs) is WITHIN
         assert verdict(output, beyond, tolerance, inputs=inputs) is SECOND
         assert verdict(output, [reference + sign * shift * 17], tolerance, inputs=inputs) is DIFFERENT
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "seen"),
+    [
+        ("max_relative(4)", False),  # the largest element of the whole output is 1024 times as large
+        ("row_relative(4, 1)", True),
+        ("row_relative(4, -1)", True),
+        ("row_relative(4, 0)", False),
+        ("relative(4)", True),
+        ("exp_relative(4)", True),
+        ("log_sum(4)", True),
+    ],
+)
+def test_an_error_in_a_small_row_hides_behind_a_large_one_only_in_a_class_for_the_whole_output(tolerance, seen):
+    exact = np.array([[1024.0, 512.0], [1.0, 0.5]])
+    wrong = exact.astype(np.float32)
+    wrong[1] *= 1 + 2.0**-17  # 64 units
+    assert (verdict(wrong, exact, tolerance) is not WITHIN) is seen
+
+
+def test_rows_of_one_element_and_axes_that_a_result_does_not_have_mean_the_whole_output():
+    exact = np.array([[1.0], [0.001]])
+    wrong = (exact + np.array([[0], [2.0**-22]])).astype(np.float32)
+    assert verdict(wrong, exact, "row_relative(4, 1)") is WITHIN
+    assert verdict(wrong[:, 0], exact[:, 0], "row_relative(4, 2)") is WITHIN
+
+
+def test_the_logarithm_of_many_terms_has_an_error_of_its_own():
+    exact, moved = np.array([1e-3]), np.array([1e-3 + 5 * 2.0**-23])
+    inputs = [np.ones(1000, np.float32)]
+    assert verdict(moved.astype(np.float32), exact, "log_sum(1)", inputs=inputs) is WITHIN  # ln 1000 = 6.9
+    assert verdict(moved.astype(np.float32), exact, "log_sum(1)") is SECOND
 
 
 def test_tanh_is_narrower_in_float16():
@@ -364,8 +402,8 @@ def test_whole_graph_refuses_to_judge_without_an_exact_reference():
 @pytest.mark.parametrize(
     "tolerance",
     ["exact", "ulp(0.5)", "ulp(2)", "ulp(5)", "abs_error(sigmoid)", "abs_error(exp)", "abs_error(sin)",
-     "abs_error(log)", "input_scaled(2)", "max_relative(4)", "reduce_product", "dot_product", "reduce_sum",
-     "whole_graph"],
+     "abs_error(log)", "input_scaled(2)", "max_relative(4)", "row_relative(4, -1)", "relative(4)", "exp_relative(4)",
+     "log_sum(2)", "reduce_product", "dot_product", "reduce_sum", "whole_graph"],
 )  # fmt: skip
 def test_scaling_an_output_by_eight_units_is_seen(dtype, tolerance):
     p = format_of(np.dtype(dtype)).mantissa_bits
@@ -383,7 +421,22 @@ def test_scaling_an_output_by_eight_units_is_seen(dtype, tolerance):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "allclose", "ulp", "ulp(x)", "ulp(-1)", "ulp(1, 2)", "exact(1)", "abs_error(gamma)", "steps(0.5)", "ulp(1"],
+    [
+        "",
+        "allclose",
+        "ulp",
+        "ulp(x)",
+        "ulp(-1)",
+        "ulp(1, 2)",
+        "exact(1)",
+        "abs_error(gamma)",
+        "steps(0.5)",
+        "ulp(1",
+        "row_relative(4)",
+        "row_relative(4, axis)",
+        "row_relative(-1, 0)",
+        "relative",
+    ],
 )
 def test_a_class_that_has_no_definition_is_refused(text):
     with pytest.raises(UnknownToleranceClass):

@@ -38,7 +38,7 @@ from reports.record import Outcome, Placement, Stage
 OWN_EVALUATION = "own-evaluate"
 """Name under which the compiler's own interpreter is recorded.
 
-It never votes for a result. Where it contradicts one that passes, one meaning of the compiler is wrong: that of constant
+It never votes for a result. Where it contradicts one that passes, a meaning of the compiler is wrong: that of constant
 folding and of the host.
 """
 

@@ -104,3 +104,13 @@ def binade(magnitude: Float64Array | float, form: Format) -> Float64Array:
 def ulp(magnitude: Float64Array | float, form: Format) -> Float64Array:
     """Return the unit in the last place of `form` at each magnitude; that of the smallest normal below it."""
     return binade(magnitude, form) * 2.0**-form.mantissa_bits
+
+
+def finite_or_zero(values: Float64Array) -> Float64Array:
+    """Return the values with 0 in place of NaN and infinities."""
+    return np.where(np.isfinite(values), values, 0.0)
+
+
+def largest(values: Float64Array) -> float:
+    """Return the largest magnitude of the finite values; 0 without one."""
+    return float(np.max(np.abs(finite_or_zero(values)), initial=0.0))

@@ -6,7 +6,8 @@ normal number. The formulas of `ulp`, `abs_error`, `dot_product`, `reduce_produc
 numerical requirements of the TOSA specification; the two tiers follow the Khronos conformance tests, which tell a
 quality warning from a failure.
 
-How a class is written in a manifest is in tolerance_names.py. There is no class by default.
+Classes relative to a magnitude are in tolerance_scales.py; how a class is written in a manifest is in
+tolerance_names.py. There is no class by default.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from typing import ClassVar
 import numpy as np
 
 from conformance.errors import UnknownToleranceClass
-from conformance.numerics import Float64Array, Format, ulp
+from conformance.numerics import Float64Array, Format, finite_or_zero, largest, ulp
 
 SECOND_TIER = 16.0
 """Factor on every bound within which a result that fails its class is a quality warning instead of wrong."""
 
-_ACCUMULATOR_BITS = 23
+ACCUMULATOR_BITS = 23
 """Mantissa bits that sums of types of 16 bits and fewer are expected to be kept in: those of float32."""
 
 
@@ -131,7 +132,7 @@ class AbsoluteError(ToleranceClass):
         x = _first_input(reference)
         scale, factor = _FUNCTIONS[self.function](x, reference)
         largest = np.maximum(np.abs(np.where(np.isfinite(scale), scale, 0.0)), reference.form.smallest_normal)
-        return _finite_or_zero(2.0**-reference.form.mantissa_bits * largest * factor)
+        return finite_or_zero(2.0**-reference.form.mantissa_bits * largest * factor)
 
 
 def _sigmoid(x: Float64Array, reference: Reference) -> tuple[Float64Array, Float64Array]:
@@ -175,42 +176,6 @@ def _first_input(reference: Reference) -> Float64Array:
 
 
 @dataclass(frozen=True, slots=True)
-class InputScaled(ToleranceClass):
-    """Within n units of max(|ref|, |inputs|, min), element by element: functions that cancel against their input.
-
-    Inputs that do not broadcast to the output's shape are left out. For the unit see `_units`.
-    """
-
-    name: ClassVar[str] = "input_scaled"
-    n: float = 1.0
-
-    def bound(self, reference: Reference) -> Float64Array:
-        scale = np.abs(reference.values)
-        for values in reference.inputs:
-            if _broadcasts(values.shape, scale.shape):
-                scale = np.fmax(scale, np.abs(np.where(np.isfinite(values), values, 0.0)))
-        return _finite_or_zero(_units(self.n, reference.form) * np.fmax(scale, reference.form.smallest_normal))
-
-
-def _units(n: float, form: Format) -> float:
-    """Return n units relative to a magnitude: n * 2^-p, but in types of 16 bits and fewer n * 2^-23 + 2^-p.
-
-    The meaning of an operator in a narrow type is exact arithmetic, or float32's, with one rounding at the result: n
-    counts the errors of that float32, and the last unit is the rounding's.
-    """
-    if form.mantissa_bits >= _ACCUMULATOR_BITS:
-        return n * 2.0**-form.mantissa_bits
-    return min(n, 1.0) * 2.0**-form.mantissa_bits + n * 2.0**-_ACCUMULATOR_BITS
-
-
-def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    try:
-        return np.broadcast_shapes(shape, target) == target
-    except ValueError:
-        return False
-
-
-@dataclass(frozen=True, slots=True)
 class DotProduct(ToleranceClass):
     """Sums of KS products, held to a bound, a variance and a bias, all relative to the run on absolute values.
 
@@ -222,7 +187,7 @@ class DotProduct(ToleranceClass):
 
     name: ClassVar[str] = "dot_product"
     needs_runs: ClassVar[bool] = True
-    bias: bool = False
+    bias: bool
 
     def bound(self, reference: Reference) -> Float64Array:
         factor = 6 if reference.form.mantissa_bits >= 23 else 2
@@ -244,7 +209,7 @@ class DotProduct(ToleranceClass):
         if reference.absolute is None:
             raise MissingEvidence(f"{self.name} needs the run on absolute values, which no oracle could make")
         scaled = reference.absolute * 2.0 ** (-1 - reference.form.mantissa_bits)
-        return np.fmax(_finite_or_zero(scaled), reference.form.smallest_normal)
+        return np.fmax(finite_or_zero(scaled), reference.form.smallest_normal)
 
     def _count(self, reference: Reference) -> int:
         if reference.terms is None:
@@ -252,7 +217,7 @@ class DotProduct(ToleranceClass):
         return max(reference.terms, 1)
 
     def _terms(self, reference: Reference) -> int:
-        spare_bits = max(_ACCUMULATOR_BITS - reference.form.mantissa_bits, 0)
+        spare_bits = max(ACCUMULATOR_BITS - reference.form.mantissa_bits, 0)
         return math.ceil(self._count(reference) / 2 ** (spare_bits / 2)) + int(self.bias)
 
 
@@ -284,22 +249,7 @@ class ReduceProduct(ToleranceClass):
         factors = max(reference.terms or 1, reference.elements_per_output, 2)
         half_unit = 2.0 ** (-reference.form.mantissa_bits - 1)
         growth = math.expm1(factors * math.log1p(half_unit)) + half_unit
-        return np.fmax(np.abs(_finite_or_zero(reference.values)) * growth, 0.5 * ulp(reference.values, reference.form))
-
-
-@dataclass(frozen=True, slots=True)
-class MaxRelative(ToleranceClass):
-    """Within n units of max |ref| over the whole output: resize, normalizations, recurrences, attention.
-
-    For the unit see `_units`.
-    """
-
-    name: ClassVar[str] = "max_relative"
-    n: float = 1.0
-
-    def bound(self, reference: Reference) -> Float64Array:
-        largest = max(_largest(reference.values), reference.form.smallest_normal)
-        return np.full_like(reference.values, _units(self.n, reference.form) * largest)
+        return np.fmax(np.abs(finite_or_zero(reference.values)) * growth, 0.5 * ulp(reference.values, reference.form))
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,8 +293,8 @@ class WholeGraph(ToleranceClass):
 
     def bound(self, reference: Reference) -> Float64Array:
         noise = self._noise(reference)
-        unit = float(ulp(_largest(reference.values), reference.form))
-        return np.full_like(reference.values, 4 * _largest(noise) + 4 * unit)
+        unit = float(ulp(largest(reference.values), reference.form))
+        return np.full_like(reference.values, 4 * largest(noise) + 4 * unit)
 
     def over_all(self, errors: Float64Array, reference: Reference) -> list[str]:
         mean, noise = _root_mean_square(errors), _root_mean_square(self._noise(reference))
@@ -357,8 +307,8 @@ class WholeGraph(ToleranceClass):
             raise MissingEvidence(f"whole_graph needs {missing}, and none is available")
         if reference.baseline.shape != reference.exact.shape:
             raise MissingEvidence("whole_graph needs a second implementation whose result has the reference's shape")
-        noise = _finite_or_zero(reference.baseline - reference.exact)
-        found, most = _largest(noise), 2.0 ** (-reference.form.mantissa_bits / 2) * _largest(reference.exact)
+        noise = finite_or_zero(reference.baseline - reference.exact)
+        found, most = largest(noise), 2.0 ** (-reference.form.mantissa_bits / 2) * largest(reference.exact)
         if found > most:
             raise MissingEvidence(f"whole_graph: its two references differ by {found:.3g}, expected {most:.3g} at most")
         return noise
@@ -378,22 +328,14 @@ class OnnxDefault(ToleranceClass):
 
     def bound(self, reference: Reference) -> Float64Array:
         rtol = max(self.rtol, 2.0**-6) if reference.form.name == "bfloat16" else self.rtol
-        return self.atol + rtol * np.abs(_finite_or_zero(reference.values))
+        return self.atol + rtol * np.abs(finite_or_zero(reference.values))
 
     def between_implementations(self) -> float:
         """ONNX holds a result against its expected values, which are themselves in the output's type."""
         return 1.0
 
 
-def _finite_or_zero(values: Float64Array) -> Float64Array:
-    return np.where(np.isfinite(values), values, 0.0)
-
-
-def _largest(values: Float64Array) -> float:
-    return float(np.max(np.abs(_finite_or_zero(values)), initial=0.0))
-
-
 def _root_mean_square(values: Float64Array) -> float:
-    finite = _finite_or_zero(values)
-    largest = _largest(finite)
-    return 0.0 if largest == 0 else largest * math.sqrt(float(np.mean((finite / largest) ** 2)))
+    finite = finite_or_zero(values)
+    scale = largest(finite)
+    return 0.0 if scale == 0 else scale * math.sqrt(float(np.mean((finite / scale) ** 2)))

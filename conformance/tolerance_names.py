@@ -12,8 +12,6 @@ from conformance.tolerance import (
     DotProduct,
     Exact,
     ExactSignedZero,
-    InputScaled,
-    MaxRelative,
     OnnxDefault,
     ReduceProduct,
     ReduceSum,
@@ -24,6 +22,7 @@ from conformance.tolerance import (
     Ulp,
     WholeGraph,
 )
+from conformance.tolerance_scales import ExpRelative, InputScaled, LogSum, MaxRelative, Relative, RowRelative
 
 
 def _no_arguments(kind: type[ToleranceClass]) -> Callable[[Sequence[str]], ToleranceClass]:
@@ -61,6 +60,17 @@ def _function(arguments: Sequence[str]) -> ToleranceClass:
     return AbsoluteError(", ".join(arguments))
 
 
+def _row(arguments: Sequence[str]) -> ToleranceClass:
+    try:
+        n, axis = arguments
+        first = int(axis)
+    except ValueError:
+        raise UnknownToleranceClass(
+            f"row_relative takes a number and the first axis of a row, found ({', '.join(arguments)})"
+        ) from None
+    return _numbers(lambda units: RowRelative(units, first), RowRelative.name, 1)([n])
+
+
 def _steps(arguments: Sequence[str]) -> ToleranceClass:
     if len(arguments) != 1 or not arguments[0].isdigit():
         raise UnknownToleranceClass(f"steps takes one whole number, found ({', '.join(arguments)})")
@@ -76,6 +86,10 @@ _CLASSES: Mapping[str, Callable[[Sequence[str]], ToleranceClass]] = {
     DotProduct.name: _with_bias(DotProduct, DotProduct.name),
     ReduceSum.name: _with_bias(ReduceSum, ReduceSum.name),
     ReduceProduct.name: _no_arguments(ReduceProduct),
+    Relative.name: _numbers(Relative, Relative.name, 1),
+    ExpRelative.name: _numbers(ExpRelative, ExpRelative.name, 1),
+    LogSum.name: _numbers(LogSum, LogSum.name, 1),
+    RowRelative.name: _row,
     MaxRelative.name: _numbers(MaxRelative, MaxRelative.name, 1),
     Steps.name: _steps,
     SpecialValues.name: _no_arguments(SpecialValues),

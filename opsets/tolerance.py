@@ -21,11 +21,15 @@ KINDS: Mapping[str, frozenset[int]] = {
     "reduce_sum": frozenset({0, 1}),
     "reduce_product": frozenset({0}),
     "max_relative": frozenset({1}),
+    "relative": frozenset({1}),
+    "exp_relative": frozenset({1}),
+    "log_sum": frozenset({1}),
+    "row_relative": frozenset({2}),
     "steps": frozenset({1}),
     "special_values": frozenset({0}),
     "shape_only": frozenset({0}),
 }
-"""Kinds that a manifest may name, with how many arguments they take."""
+"""Kinds that a manifest may name, with how many arguments they take; one may be the name of an attribute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,10 @@ class Tolerance:
 
     def __str__(self) -> str:
         return f"{self.kind}({', '.join(self.arguments)})" if self.arguments else self.kind
+
+    def resolved(self, attributes: Mapping[str, object]) -> Tolerance:
+        """The class for a case: an argument that is the name of an attribute takes the case's value."""
+        return Tolerance(self.kind, tuple(str(attributes.get(text, text)) for text in self.arguments))
 
 
 def parse_tolerance(text: str) -> Tolerance:

@@ -15,6 +15,12 @@ def test_other_text_is_refused(text):
         parse_tolerance(text)
 
 
+def test_the_name_of_an_attribute_takes_the_value_of_the_case():
+    found = parse_tolerance("row_relative(4, axis)")
+    assert str(found.resolved({"axis": -2, "epsilon": 1e-5})) == "row_relative(4, -2)"
+    assert str(parse_tolerance("dot_product(bias)").resolved({"axis": 1})) == "dot_product(bias)"
+
+
 def test_a_class_is_found_by_operator_version_and_type():
     assert str(tolerance("Add", 14, "float32")) == "ulp(0.5)"
     assert str(tolerance("Add", 14, "int8")) == "exact"

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from compiler.errors import EvaluationError, InvalidGraph, TypeMismatch
-from compiler.ir import BOOL, F32, I64, Builder, Graph, sequence_of, tensor
+from compiler.ir import BOOL, F32, I64, Builder, Graph, optional_of, sequence_of, tensor
 from compiler.ops.control import If, Loop, join
 from compiler.ops.elementwise import Add, Mul
 from compiler.ops.interpreter import interpret
@@ -49,9 +49,14 @@ def test_if_with_different_numbers_of_outputs_is_refused():
         Builder(graph).op(If, [graph.inputs[0]], [empty, branch(lambda b: b.constant(np.zeros(2, np.float32)))])
 
 
-def test_types_without_anything_in_common():
+def test_types_that_cover_both_or_have_nothing_in_common():
     with pytest.raises(TypeMismatch, match="nothing in common"):
         join("if", tensor(F32, (2,)), sequence_of(tensor(F32)))
+    held = optional_of(tensor(F32, (2,)))
+    assert join("if", held, tensor(F32, (3,))) is optional_of(tensor(F32, ("?",)))
+    assert join("if", tensor(F32, (2,)), held) is held
+    with pytest.raises(TypeMismatch, match="nothing in common"):
+        join("if", held, sequence_of(tensor(F32)))
     lists = [sequence_of(tensor(F32, (size,))) for size in (2, 3, "?")]
     assert join("if", lists[0], lists[1]) is lists[2]
     assert join("if", tensor(F32, (2,)), tensor(F32, (2, 2))) is tensor(F32, None)

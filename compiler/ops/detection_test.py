@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 
 from compiler.errors import TypeMismatch
+from compiler.ir import F32, I64, Call, tensor
+from compiler.ops import lookup
 from compiler.ops.harness_test import run
 from compiler.ops.operator_check_test import onnxruntime
 
@@ -42,3 +44,9 @@ def test_none_are_selected_without_a_number_or_boxes():
 def test_shapes_that_do_not_fit_are_named():
     with pytest.raises(TypeMismatch, match=r"expected \[B, N, 4\] and \[B, C, N\]"):
         run("non_max_suppression", np.zeros((1, 2, 4), np.float32), np.ones((1, 1, 3), np.float32))
+
+
+@pytest.mark.parametrize("shapes", [(None, (1, 1, 3)), ((1, 3, 4), None), ((1, "N", "M"), ("B", 1, "N"))])
+def test_shapes_that_are_not_known_yet_are_let_by(shapes):
+    boxes, scores = (tensor(F32, shape) for shape in shapes)
+    assert lookup("non_max_suppression").infer(Call([boxes, scores], {})) == (tensor(I64, ("?", 3)),)

@@ -5,6 +5,8 @@ from onnx.reference.ops.op_grid_sample import GridSample as Reference
 from torch.nn import functional
 
 from compiler.errors import TypeMismatch
+from compiler.ir import F32, Call, tensor
+from compiler.ops import lookup
 from compiler.ops.harness_test import run, run_decomposed
 
 RNG = np.random.default_rng(41)
@@ -121,6 +123,11 @@ def test_nearest_of_integers(way):
     x = np.array([[[[1, 2], [3, 4]]]], np.int32)
     grid = np.array([[[[-0.9, 0.9], [0.9, -0.9]]]], np.float32)
     np.testing.assert_array_equal(way("grid_sample", x, grid, mode="nearest"), [[[[3, 2]]]])
+
+
+def test_one_spatial_dim_is_enough():
+    x, grid = tensor(F32, ("N", 2, 5)), tensor(F32, ("N", 7, 1))
+    assert lookup("grid_sample").infer(Call([x, grid], {})) == (tensor(F32, ("N", 2, 7)),)
 
 
 def test_ranks_must_fit():

@@ -86,6 +86,10 @@ def test_gather_nd_agrees_with_onnxruntime(indices, batch_dims):
     check("gather_nd", [X, integers(indices)], expected, batch_dims=batch_dims)
 
 
+def test_gather_nd_of_one_element_is_a_tensor_of_rank_0():
+    check("gather_nd", [X, integers([1, 2, 3])], X[1, 2, 3])
+
+
 def test_gather_nd_without_coordinates_repeats():
     check("gather_nd", [X, np.zeros((2, 0), np.int64)], np.stack([X, X]))
 

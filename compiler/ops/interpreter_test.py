@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from compiler.errors import EvaluationError, InvalidGraph, InvalidInput
-from compiler.ir import BOOL, F32, I64, Builder, Graph, Op, at, optional_of, sequence_of, tensor
+from compiler.ir import BOOL, F32, I64, Builder, Graph, Op, at, map_of, optional_of, sequence_of, tensor
 from compiler.ops.control import If
 from compiler.ops.elementwise import Add, Mul
 from compiler.ops.interpreter import interpret, last_uses
@@ -50,6 +50,15 @@ def test_sequences_and_empty_optionals_pass_through():
     assert interpret(graph, [parts, None]) == [parts, None]
     with pytest.raises(InvalidInput, match="s is tuple"):
         interpret(graph, [tuple(parts), None])
+
+
+@pytest.mark.parametrize("given", [{"a": 1.0}, {1: 1.0, "b": 2.0}, [1.0], None])
+def test_keys_of_maps_have_their_type(given):
+    graph = Graph("main", [map_of(I64, tensor(F32, ()))], ["m"])
+    Builder(graph).output(graph.inputs[0])
+    assert interpret(graph, [{1: 1.0}]) == [{1: 1.0}]
+    with pytest.raises(InvalidInput, match=r"m is .*; expected a dict with keys of type int"):
+        interpret(graph, [given])
 
 
 def test_an_evaluation_error_names_the_location():

@@ -69,6 +69,13 @@ def test_constants_that_differ_in_bits_stay_apart(start, other):
     assert not run(graph, CommonSubexpressions())
 
 
+def test_equal_constants_meet_whatever_else_starts_like_them(start):
+    graph, build, x, _ = start
+    values = ([1, 2], [1, 3], [1, 3])
+    build.output(*(build(Add, x, build.constant(np.array(value, np.float32))) for value in values))
+    assert run(graph, CommonSubexpressions()) == {"constant": 1, "add": 1}
+
+
 def branch(build, name, function):
     region = Graph(name)
     inner = Builder(region)
@@ -183,6 +190,15 @@ def test_composites_decompose_unless_the_target_keeps_them(start):
     hits = run(graph, Decompose(lambda op: isinstance(op.definition, Relu)))
     assert set(hits) >= {"softmax", "gelu"}
     assert [op.name for op in graph.ops if isinstance(op.definition, Composite)] == ["relu"]
+
+
+def test_the_limit_stops_decomposing(start):
+    graph, build, x, y = start
+    build.output(build(Relu, x), build(Relu, y), build(Relu, x))
+    counter = RewriteCounter(2)
+    assert Decompose().run(graph, counter).hits == {"relu": 2}
+    verify(graph)
+    assert (counter.count, names(graph).count("relu")) == (2, 1)
 
 
 def test_decomposition_widens_half_precision_once(start):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from compiler.errors import EvaluationError
-from compiler.ir import F16, F32, I64, Builder, Graph, known_value, tensor, verify
+from compiler.ir import F16, F32, F64, I64, Builder, Graph, known_value, tensor, verify
 from compiler.ops.convert import Cast
 from compiler.ops.elementwise import Add, Mul
 from compiler.ops.indexing import Gather
@@ -63,6 +63,14 @@ def test_a_large_weight_folds_only_where_it_does_not_grow(start):
     build.output(build(Cast, build(Transpose, weight, permutation=(1, 0)), to=F32))
     assert fold(graph).hits == {"transpose": 1}
     assert graph.first.result.type is tensor(F16, (100, 100))
+
+
+@pytest.mark.parametrize(("count", "folds"), [(16, True), (17, False)])
+def test_what_grows_does_so_by_128_bytes_at_most(start, count, folds):
+    graph, build, _ = start
+    row = build.constant(np.arange(count, dtype=np.float32))
+    build.output(build(Cast, row, to=F64), row)
+    assert fold(graph).modified is folds
 
 
 def test_a_shared_weight_is_not_duplicated(start):

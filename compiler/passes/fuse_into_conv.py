@@ -53,7 +53,7 @@ def _channel_factors(match: Match, name: str, rank: int) -> Array:
 def _scaled_conv(match: Match, factor: Array) -> Value:
     """The convolution with each output channel's weights times its factor."""
     weights = match.array("w")
-    match.require(weights.dtype.kind != "i" and match.tensor("w").element.is_float, "the weights are no floats")
+    match.require(match.tensor("w").element.is_float, "the weights are no floats")
     match.require(len(match["w"].users) == 1, "the weights have other users")
     conv = match.defining("conv")
     match.require("to" not in conv.attributes, "the convolution converts its result")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from compiler.ir import BF16, element_of
+from compiler.ir import element_of
 from compiler.ops.work import Combiner
 from compiler.simulator.convert import convert, is_plain, storage_int
 
@@ -81,7 +81,7 @@ def extreme_position(combiner: Combiner, values: Array) -> Array:
     """The position along the last axis of the greatest or least value, the first or last such; NaN is beyond all."""
     rule = EXTREMES[combiner]
     element = element_of(values.dtype)
-    wide = values if is_plain(element) and element is not BF16 else values.astype(work_type(element))
+    wide = values if is_plain(element) else values.astype(work_type(element))
     find = np.argmax if rule.greatest else np.argmin
     if rule.last:
         return np.asarray(wide.shape[-1] - 1 - find(wide[..., ::-1], axis=-1))

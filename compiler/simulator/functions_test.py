@@ -97,6 +97,12 @@ def test_integer_powers_wrap_and_truncate():
     assert apply("pow", [a, b], I32).tolist() == [1024, 0, -1, 1, 0, 1]
 
 
+def test_an_exponent_keeps_the_width_of_its_own_type():
+    """2^(2^32 + 1) is 0 in 32 bits; 2^1, the low half of the exponent, is 2."""
+    exponents = np.array([3, 2**32 + 1], np.uint64)
+    assert apply("pow", [np.array([2, 2], np.int32), exponents], I32).tolist() == [8, 0]
+
+
 def test_shifts_beyond_the_width_and_bits():
     assert apply("shift_right", [np.int8([-8, -8, 8]), np.int8([1, 9, 9])], I8).tolist() == [-4, -1, 0]
     assert apply("shift_left", [np.uint8([1, 1]), np.uint8([7, 8])], U8).tolist() == [128, 0]

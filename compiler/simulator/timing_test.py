@@ -168,6 +168,15 @@ def test_engines_take_their_instructions_one_after_another_and_waits_hold(progra
     assert sum(schedule.kernel_cycles) == schedule.cycles
 
 
+@given(programs(most_trips=6))
+def test_without_overlap_one_instruction_runs_at_a_time(program):
+    clock = Clock(program, Costs(load_target("reference-npu")))
+    schedule, timeline = clock.timeline(overlap=False)
+    instances = sorted((instance for queue in timeline for instance in queue), key=lambda one: one.start)
+    assert all(before.end <= after.start for before, after in pairwise(instances))
+    assert schedule.cycles == clock.measure(overlap=False).cycles == max((one.end for one in instances), default=0)
+
+
 @given(
     st.integers(1, 8), st.integers(1, 90), st.integers(1, 90), st.integers(1, 40),
     st.sampled_from([(F32, F32), (BF16, F32), (I8, I32)]),

@@ -19,7 +19,7 @@ SHARES: Mapping[str, int] = {
 }
 """Faults a package: 200."""
 
-_COMPARISON = ("comparison.py", "numerics.py", "tolerance.py", "vote.py")
+_COMPARISON = ("comparison.py", "numerics.py", "tolerance.py", "tolerance_scales.py", "vote.py")
 _WITHOUT_RESULTS = frozenset({"compiler/ops/document.py", "compiler/simulator/trace.py"})
 """Modules that write documentation and traces: no result of a model passes through them."""
 

@@ -100,7 +100,9 @@ def verdict(case: PoolCase, outputs: Sequence[Any]) -> tuple[str, str]:
     """Return what the oracles say of these outputs: outcome and reason."""
     answers = [Answer(oracle, values, why, exact) for oracle, values, why, exact in case.answers]
     types = widening.output_types(onnx.load_from_string(case.model))
-    found = judge_outputs(outputs, answers, parse_tolerance(case.tolerance), _evidence(case), types=types, ruling=case.ruling)
+    found = judge_outputs(
+        outputs, answers, parse_tolerance(case.tolerance), _evidence(case), types=types, ruling=case.ruling
+    )
     return str(found.outcome), found.reason
 
 

@@ -23,7 +23,7 @@ from reports.record import Outcome
 _GREEN = (str(Outcome.PASSED), str(Outcome.FOLDED))
 _DAMAGED_CASES_A_KEY = 2
 _SHARE_OF_TARGET = {DEFAULT_TARGET: 1, SMALL_TARGET: 8}
-_ALWAYS_WHOLE = 1000
+_ALWAYS_WHOLE = 4000
 """Suites up to this size are taken whole, whatever share of the cases is asked for."""
 
 

@@ -180,7 +180,14 @@ def test_unit_tests_are_those_that_import_the_module():
 
 
 def _record(status):
-    found = {"seen_by": "", "reason": "", "cases_tried": 0, "reached": True, "figures_changed": False, "cpu_seconds": 0.0}
+    found = {
+        "seen_by": "",
+        "reason": "",
+        "cases_tried": 0,
+        "reached": True,
+        "figures_changed": False,
+        "cpu_seconds": 0.0,
+    }
     return record_of(_fault(), "compiler/simulator", status, **found)
 
 

@@ -113,8 +113,9 @@ _KINDS: tuple[Callable[[ast.AST], Iterator[tuple[str, str]]], ...] = (
     _slices,
 )
 _LEFT_ALONE = (ast.JoinedStr, ast.Assert, ast.Raise, ast.Import, ast.ImportFrom, ast.AnnAssign)
-_INVARIANTS = frozenset({None, "strict"})
-"""Keywords that stand for an assertion, as in zip(..., strict=True); None is `**rest`."""
+_INVARIANTS = frozenset({None, "strict", "doc", "encoding"})
+"""Keywords without a meaning of their own: assertions, as in zip(..., strict=True), documentation, and the encoding of
+texts, which is that of the locale too where tests run; None is `**rest`."""
 _TEXTUAL_METHODS = frozenset({"__repr__", "__str__", "describe", "summary"})
 
 

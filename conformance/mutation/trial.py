@@ -121,7 +121,10 @@ def _last_line(error: Exception) -> str:
 
 
 def unit_tests(path: str) -> list[str]:
-    """Return the test files of a module: the one named after it, those that import it, else those in its folder."""
+    """Return the test files of a module: the one named after it, those that import it, else those in its folder.
+
+    For the compiler those of its public face follow, which stand above its layers.
+    """
     file = ROOT / path
     own = file.with_name(f"{file.stem}_test.py")
     module = path.removesuffix(".py").replace("/", ".")
@@ -131,7 +134,8 @@ def unit_tests(path: str) -> list[str]:
     found = [test for test in sorted(top.rglob("*_test.py")) if any(m in test.read_text() for m in mentions)]
     beside = [own] if own.exists() else []
     chosen = [*beside, *(test for test in found if test != own)] or sorted(file.parent.glob("*_test.py"))
-    return [str(test) for test in chosen if "mutation" not in test.parts]
+    whole = (test for test in sorted(top.glob("*_test.py")) if path.startswith("compiler/") and test not in chosen)
+    return [str(test) for test in (*chosen, *whole) if "mutation" not in test.parts]
 
 
 def _failed_unit_test(fault: Fault) -> str:

@@ -46,11 +46,12 @@ class Operators:
         model, inputs = generators.build(case)
         twin = generators.twin(case)
         names = generators.names_of(item, case)
+        attributes = {name: names[name] for name in item.signature.attributes}
         ruling = next((r for r in item.entry.ruling if r.where is None or parse(r.where)(names)), None)
         return LoadedCase(
             model=model,
             inputs=inputs,
-            tolerance=str(item.tolerance(case.dtype)),
+            tolerance=str(item.tolerance(case.dtype).resolved(attributes)),
             twin=None if twin is None else (twin, inputs),
             ruling=None if ruling is None else ruling.follows,
             rule=None if ruling is None else f"{ruling.follows}: {ruling.rule}",

@@ -83,6 +83,19 @@ def test_first_scan_is_over_a_batch():
     np.testing.assert_array_equal(twice, 2 * x)
 
 
+def test_scan_may_give_its_last_state_alone():
+    body = helper.make_graph(
+        [node("Add", ["total", "row"], ["next"])],
+        "body",
+        [info("total", (4,)), info("row", (4,))],
+        [info("next", (4,))],
+    )
+    start = np.zeros(4, np.float32)
+    scan = node("Scan", ["x0", "x1"], ["y0"], body=body, num_scan_inputs=1)
+    model = model_of([scan], [info_of("x0", start), info_of("x1", X)], open_outputs(1), **version(16))
+    np.testing.assert_array_equal(run(model, start, X)[0], X.sum(0))
+
+
 def test_scan_over_nothing_gives_its_start():
     start, nothing = np.ones(4, np.float32), np.zeros((0, 4), np.float32)
     last, running, _ = run(scan_model([start, nothing], 1, 16, 3), start, nothing)

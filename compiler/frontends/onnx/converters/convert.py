@@ -20,9 +20,9 @@ def _converted(site: Site, to: ElementType) -> Value:
     if x.tensor.element is to:
         return x
     saturate = to in _SATURATING and bool(site.attribute("saturate"))
-    mode = site.attribute("round_mode")
-    if mode is None or to is not F8E8M0FNU:
+    if to is not F8E8M0FNU:
         return site.b(Cast, x, to=to, saturate=saturate)
+    mode = site.attribute("round_mode")
     if mode not in {"nearest", "up", "down"}:
         site.bad_attribute(f"attribute 'round_mode' is '{mode}'; expected nearest, up or down")
     return site.b(Cast, x, to=to, saturate=saturate, round_mode=mode)

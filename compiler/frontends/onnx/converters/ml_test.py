@@ -52,6 +52,12 @@ def test_rows_are_normalized(dtype, norm):
     same_as_onnxruntime("Normalizer", [x], norm=norm)
 
 
+@pytest.mark.parametrize(("shape", "norm"), [((2, 3), "L3"), ((2, 3, 4), "L1")])
+def test_other_norms_and_ranks_are_refused(shape, norm):
+    with pytest.raises(InvalidModel):
+        run_ml("Normalizer", [numbers(shape, np.float32)], 1, norm=norm)
+
+
 @pytest.mark.parametrize("replaced", [2.0, float("nan")])
 @pytest.mark.parametrize("values", [[9.5], [1.5, 2.5, 3.5]])
 def test_a_float_is_replaced(replaced, values):
@@ -75,6 +81,12 @@ def test_an_integer_is_replaced(values):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_features_stand_side_by_side(dtype):
     same_as_onnxruntime("FeatureVectorizer", [numbers((2, 3), dtype), numbers((2, 1), dtype)], inputdimensions=[3, 1])
+
+
+def test_features_are_cut_or_filled_with_zeros_to_their_dimensions():
+    x = np.array([[1, 2], [3, 4]], np.float32)
+    expected = np.array([[1, 2, 0, 1], [3, 4, 0, 3]], np.float32)
+    assert_equal(run_ml("FeatureVectorizer", [x, x], 1, inputdimensions=[3, 1])[0], expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])  # onnxruntime lacks int32

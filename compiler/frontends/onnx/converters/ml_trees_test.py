@@ -137,6 +137,17 @@ def test_votes_for_one_class_of_two_are_its_score(labels, weights, transform, vo
     same_as_onnxruntime("TreeEnsembleClassifier", [ROWS.astype(np.float32)], 1, 2, **given)
 
 
+@pytest.mark.parametrize("base", [[0.25], [0.5, -0.25]])
+def test_the_last_base_value_is_added_to_the_score_of_two_classes(base):
+    """The specification is silent; this is onnxruntime's sum where both classes have votes."""
+    given = {"classlabels_int64s": [7, 5], **trees(), **votes("class", [1] * 5, WEIGHTS)}
+    without, added = (
+        run_ml("TreeEnsembleClassifier", [ROWS.astype(np.float32)], 1, 2, **given, **more)[1]
+        for more in ({}, {"base_values": base})
+    )
+    np.testing.assert_allclose(added[:, 1], without[:, 1] + base[-1], rtol=1e-6)
+
+
 def test_a_softmax_of_two_classes_is_one_of_the_margin_and_its_opposite():
     given = {"post_transform": "SOFTMAX", "classlabels_int64s": [7, 5], **trees(), **votes("class", [0] * 5, WEIGHTS)}
     scores = run_ml("TreeEnsembleClassifier", [ROWS.astype(np.float32)], 1, 2, **given)[1]
