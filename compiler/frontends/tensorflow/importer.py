@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from compiler.errors import InvalidModel, OpatlasError, UnsupportedOperator
+from compiler.errors import InvalidGraph, InvalidModel, UnsupportedOperator, UnsupportedType
 from compiler.frontends.onnx.fold import Folder
 from compiler.frontends.tensorflow import converters
 from compiler.frontends.tensorflow.site import Item, Site, converter_for, result_items, trace_of
@@ -113,11 +113,9 @@ class Body:
             site.refuse("it has no conversion")
         try:
             results = result_items(converter(site))
-        except OpatlasError as error:
-            if not isinstance(error, UnsupportedOperator) and f"node '{operation.name}" not in error.message:
-                error.message = f"{error.message} (at node '{site.node}', {name})"
-                error.args = (error.message,)
-            raise
+        except (InvalidGraph, UnsupportedType) as error:
+            # TensorFlow takes this node, so what the IR does not take is a form without a conversion.
+            raise UnsupportedOperator("tf", name, None, error.message, node=site.node) from error
         for value, found in zip(operation.outputs, results, strict=False):
             if isinstance(found, Value) and isinstance(found.type, TensorType):
                 _refine(found, value)

@@ -33,3 +33,14 @@ class Variable:
         except tf.errors.OpError as error:
             reason = str(error.message).splitlines()[0]
             raise InvalidModel(f"variable '{self.name}' has no value: {reason}") from error
+
+    def shape(self) -> list[int]:
+        """The sizes that the variable has now. Raises InvalidModel where it has no value."""
+        import tensorflow as tf
+
+        try:
+            with tf.init_scope():
+                return [int(size) for size in tf.raw_ops.VariableShape(input=self.handle).numpy()]
+        except tf.errors.OpError as error:
+            reason = str(error.message).splitlines()[0]
+            raise InvalidModel(f"variable '{self.name}' has no value: {reason}") from error

@@ -2,7 +2,27 @@
 
 from typing import Final
 
-from compiler.frontends.tensorflow.converters import binary, contraction, control, source, unary
+from compiler.frontends.tensorflow.converters import (
+    binary,
+    contraction,
+    control,
+    convolution,
+    creation,
+    image,
+    indexing,
+    linear_algebra,
+    movement,
+    normalization,
+    pooling,
+    quantization,
+    reduce,
+    scatter,
+    signal,
+    source,
+    strided_slice,
+    tensor_lists,
+    unary,
+)
 
 WRITES: Final = frozenset({
     "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp", "Assign", "AssignAdd", "AssignSub",
@@ -13,4 +33,25 @@ WRITES: Final = frozenset({
 })  # fmt: skip
 """Raw operators that change a variable, whose effect no output shows."""
 
-__all__ = ["WRITES", "binary", "contraction", "control", "source", "unary"]
+__all__ = [
+    "WRITES",
+    "binary",
+    "contraction",
+    "control",
+    "convolution",
+    "creation",
+    "image",
+    "indexing",
+    "linear_algebra",
+    "movement",
+    "normalization",
+    "pooling",
+    "quantization",
+    "reduce",
+    "scatter",
+    "signal",
+    "source",
+    "strided_slice",
+    "tensor_lists",
+    "unary",
+]

@@ -50,7 +50,6 @@ direct(
         "Invert": logic.BitNot,
         "Relu": activation.Relu,
         "Elu": activation.Elu,
-        "Selu": activation.Selu,
         "Softplus": activation.Softplus,
         "Softsign": activation.Softsign,
         "Softmax": softmax.Softmax,
@@ -252,7 +251,8 @@ def _digamma(e: Emit, x: Value) -> Value:
     reflected = e("sub", own, bend)
     pole = e("and", e("le", x, 0), e("eq", x, e("floor", x)))
     nan = e("add", e("mul", x, 0.0), math.nan)
-    return e("select", pole, nan, e("select", small, reflected, own))
+    found = e("select", pole, nan, e("select", small, reflected, own))
+    return e("select", e("isinf", x, detect_negative=False), x, found)
 
 
 formulas(
@@ -281,8 +281,16 @@ def leaky_relu_grad(site: Site) -> Value:
     return computed(site, lambda e, g, x: e("select", e("gt", x, 0), g, e("mul", g, alpha)))
 
 
+_SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946
 _SELU_SCALED_ALPHA = 1.7580993408473768599402175208123
+
+
+@converts("Selu")
+def selu(site: Site) -> Value:
+    """Scaled elu, with the constants in full: those of the IR's definition are rounded to float32."""
+    return site.op(activation.Selu, site.value(0), alpha=_SELU_ALPHA, gamma=_SELU_SCALE)
+
 
 formulas(
     {

@@ -1,0 +1,89 @@
+"""Reductions along dims, running sums, positions of extremes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from compiler.frontends.assembly import cast
+from compiler.frontends.tensorflow.converters.common import axes_of, axis_of, computed
+from compiler.frontends.tensorflow.site import Converter, Site, converts
+from compiler.ir import Definition
+from compiler.ops import reduce as reductions
+from compiler.ops.compose import Emit
+
+if TYPE_CHECKING:
+    from compiler.ir import Value
+
+
+def _reduction(definition: type[Definition]) -> Converter:
+    def convert(site: Site) -> Value:
+        x = site.value(0)
+        axes = axes_of(site, site.ints(1, "the choice of dims"), site.rank(x))
+        return site.op(definition, x, axes=axes, keep_dims=bool(site.attr("keep_dims"))) if axes else _alone(site, x)
+
+    return convert
+
+
+def _alone(site: Site, x: Value) -> Value:
+    """Reduced along no dim: the norm of an element is its magnitude, all else is the element itself."""
+    from compiler.ops.elementwise import Abs
+
+    return site.op(Abs, x) if site.operator == "EuclideanNorm" else x
+
+
+_REDUCTIONS: dict[str, type[Definition]] = {
+    "Sum": reductions.ReduceSum,
+    "Prod": reductions.ReduceProd,
+    "Max": reductions.ReduceMax,
+    "Min": reductions.ReduceMin,
+    "Mean": reductions.ReduceMean,
+    "All": reductions.ReduceAnd,
+    "Any": reductions.ReduceOr,
+    "EuclideanNorm": reductions.ReduceL2,
+}
+for _name, _definition in _REDUCTIONS.items():
+    converts(_name)(_reduction(_definition))
+
+
+@converts("ArgMax", "ArgMin")
+def position(site: Site) -> Value:
+    """The first position of the greatest or least element."""
+    x = site.value(0)
+    axis = axis_of(site, site.whole(1, "the axis"), site.rank(x))
+    definition = reductions.ArgMax if site.operator == "ArgMax" else reductions.ArgMin
+    return cast(site, site.op(definition, x, axis=axis, keep_dims=False), site.element())
+
+
+@converts("Cumsum", "Cumprod")
+def running(site: Site) -> Value:
+    """Running sums and products, from either end, with or without the element itself."""
+    x = site.value(0)
+    axis = axis_of(site, site.whole(1, "the axis"), site.rank(x))
+    definition = reductions.CumSum if site.operator == "Cumsum" else reductions.CumProd
+    return site.op(definition, x, axis=axis, exclusive=bool(site.attr("exclusive")), reverse=bool(site.attr("reverse")))
+
+
+@converts("CumulativeLogsumexp")
+def running_logarithm(site: Site) -> Value:
+    """log of the running sum of e^x, above the greatest element of the dim."""
+    axis = axis_of(site, site.whole(1, "the axis"), site.rank(site.value(0)))
+    attributes = {"axis": axis, "exclusive": bool(site.attr("exclusive")), "reverse": bool(site.attr("reverse"))}
+
+    def formula(e: Emit, x: Value) -> Value:
+        top = e("reduce_max", x, axes=(axis,))
+        top = e("select", e("isfinite", top), top, 0)
+        return e("add", e("log", e("cumsum", e("exp", e("sub", x, top)), **attributes)), top)
+
+    return computed(site, formula, site.value(0))
+
+
+@converts("L2Loss")
+def half_square_sum(site: Site) -> Value:
+    """Half the sum of squares of all elements."""
+    rank = site.rank(site.value(0))
+
+    def formula(e: Emit, x: Value) -> Value:
+        squares = e("mul", x, x)
+        return e("mul", e("reduce_sum", squares, axes=tuple(range(rank)), keep_dims=False) if rank else squares, 0.5)
+
+    return computed(site, formula)
