@@ -118,6 +118,22 @@ class ExportError(OpatlasError):
     """An operation, a type or an operator set that a file format of another tool has no form for."""
 
 
+class UnsupportedByOpset(ExportError):
+    """An operation that an ONNX operator set cannot say, not even by other operators.
+
+    ``since`` is the first operator set that can; None where no one known can.
+    """
+
+    def __init__(self, operator: str, location: str, opset: int, reason: str, since: int | None = None) -> None:
+        later = "no operator set can" if since is None else f"operator set {since} is the first that can"
+        super().__init__(f"'{operator}' (at {location}) cannot be said in operator set {opset}: {reason}; {later}")
+        self.operator = operator
+        self.location = location
+        self.opset = opset
+        self.reason = reason
+        self.since = since
+
+
 class NumericChange(OpatlasError):
     """A pass changed a result by more than its numeric class allows."""
 

@@ -152,6 +152,11 @@ def type_string(type_: Type) -> str:
     return f"tensor({_STRINGS[type_.element]})"
 
 
+def data_type_string(number: int) -> str:
+    """A tensor's type in that notation, by ONNX's number of its element type."""
+    return f"tensor({_STRINGS[ELEMENTS[number]]})"
+
+
 def _merge_dims(inferred: Sequence[Dim], declared: Sequence[Dim]) -> tuple[Dim, ...] | None:
     merged: list[Dim] = []
     for found, said in zip(inferred, declared, strict=True):

@@ -39,6 +39,7 @@ app = typer.Typer()
     epilog=examples(
         "opatlas compile model.onnx",
         "opatlas compile model.onnx --emit ir -o model.mlir",
+        "opatlas compile net.prototxt --emit onnx --opset 13 -o net.onnx",
         "opatlas compile model.onnx --target edge-npu --bind batch=1 -o model.program",
     )
 )
@@ -47,6 +48,10 @@ def compile(
     model: ModelArgument,
     target: TargetOption = DEFAULT_TARGET,
     emit: Annotated[Literal["ir", "onnx", "program"], typer.Option(help="What to write.")] = "program",
+    opset: Annotated[
+        int | None,
+        typer.Option("--opset", metavar="N", help="Operator set of an ONNX model, 13 or newer."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write; standard output without it.")
     ] = None,
@@ -57,22 +62,25 @@ def compile(
     precision: PrecisionOption = None,
     weights: WeightsOption = None,
 ) -> None:
-    """Compile a model and write the graph, the graph as an ONNX model of the newest opset, or the program.
+    """Compile a model and write the graph, the graph as an ONNX model, or the program.
 
-    The graph is as it was imported, with its symbolic sizes; --dump shows what the passes make of it. A program is for
+    The graph is as it was imported, with its symbolic sizes; --dump shows what the passes make of it. What an older
+    --opset has no operator for is written by others, or refused with the first opset that can say it. A program is for
     one set of sizes, 1 where --bind gives none.
 
     Weights of a graph or a program stand in FILE.npz beside its text.
     """
     session: Session = context.obj
+    if opset is not None and emit != "onnx":
+        raise typer.BadParameter("only an ONNX model has one: add --emit onnx", param_hint="--opset")
     with session.working(f"compiling {model.name}"):
         compiled = work.compile_model(work.with_weights(model, weights), target, precision=precision, dump_dir=dump)
         sizes = work.bindings(bind)
-        emitted = work.EMITTERS[emit](compiled, sizes)
+        emitted = work.EMITTERS[emit](compiled, work.Wanted(sizes, opset))
         if emit == "program":
             _say_assumed(session, compiled, sizes, None)
         if dump is not None and emit != "program":
-            work.EMITTERS["program"](compiled, sizes)  # passes run, and dump, only on the way to a program
+            work.EMITTERS["program"](compiled, work.Wanted(sizes))  # passes run, and dump, only on the way to a program
     if output is not None:
         emitted.write(output)
     elif isinstance(emitted.content, bytes):

@@ -285,27 +285,35 @@ def _whole_graph(compiled: CompiledModel) -> Graph:
     return graph
 
 
-def _emit_ir(compiled: CompiledModel, _bind: Mapping[str, int]) -> Emitted:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What an output is written for: sizes of symbols, for a program; the operator set, for an ONNX model."""
+
+    bind: Mapping[str, int]
+    opset: int | None = None
+
+
+def _emit_ir(compiled: CompiledModel, _wanted: Wanted) -> Emitted:
     from compiler.ir.printer import print_graph, resources
 
     graph = _whole_graph(compiled)
     return Emitted(print_graph(graph), resources(graph))
 
 
-def _emit_onnx(compiled: CompiledModel, _bind: Mapping[str, int]) -> Emitted:
+def _emit_onnx(compiled: CompiledModel, wanted: Wanted) -> Emitted:
     from compiler.exporters.onnx import export_model
 
-    return Emitted(bytes(export_model(_whole_graph(compiled)).SerializeToString()))
+    return Emitted(bytes(export_model(_whole_graph(compiled), wanted.opset).SerializeToString()))
 
 
-def _emit_program(compiled: CompiledModel, bind: Mapping[str, int]) -> Emitted:
+def _emit_program(compiled: CompiledModel, wanted: Wanted) -> Emitted:
     from compiler.program.printer import constant_data, print_executable
 
-    executable = compiled.executable(seeded_inputs(compiled, bind, seed=0))
+    executable = compiled.executable(seeded_inputs(compiled, wanted.bind, seed=0))
     return Emitted(print_executable(executable), constant_data(executable))
 
 
-EMITTERS: Mapping[str, Callable[[CompiledModel, Mapping[str, int]], Emitted]] = {
+EMITTERS: Mapping[str, Callable[[CompiledModel, Wanted], Emitted]] = {
     "ir": _emit_ir,
     "onnx": _emit_onnx,
     "program": _emit_program,

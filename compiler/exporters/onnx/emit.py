@@ -1,51 +1,43 @@
-"""What an emitter writes to: nodes of a graph, weights of the model, names of values; and the table of emitters."""
+"""What a form writes to: nodes of a graph, weights of the model, names and types of values."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from compiler.errors import ExportError
+from compiler.errors import OpatlasError, UnsupportedByOpset
+from compiler.exporters.onnx.forms import NoForm, forms_of
 from compiler.exporters.onnx.names import Names
-from compiler.ir import UNKNOWN_LOCATION, Array, Builder, Constant, Definition, ElementType, Graph, Location, Op, Value
-from compiler.onnx_types import DATA_TYPES
-from compiler.ops import Composite
+from compiler.exporters.onnx.rewriting import rebuilt, ways_round
+from compiler.exporters.onnx.schema import Spelled
+from compiler.ir import UNKNOWN_LOCATION, Array, Constant, ElementType, Location, Op, Value, captured
+from compiler.onnx_types import DATA_TYPES, type_string
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-Emitter: TypeAlias = "Callable[[Op, Emit], None]"
-_Function = TypeVar("_Function", bound="Callable[[Op, Emit], None]")
+    from compiler.exporters.onnx.forms import Rewrite
 
-_EMITTERS: dict[Definition, Emitter] = {}
+VERSIONS: Final = {"ai.onnx.ml": 5}
+"""Versions of further domains that forms write."""
 
-
-def exports(*definitions: type[Definition]) -> Callable[[_Function], _Function]:
-    """Decorator: enter the emitter of these operators."""
-
-    def enter(function: _Function) -> _Function:
-        for definition in definitions:
-            _EMITTERS[definition.instance()] = function
-        return function
-
-    return enter
-
-
-def exported_operators() -> tuple[str, ...]:
-    """Names of the operators that have an emitter, sorted."""
-    return tuple(sorted(definition.name for definition in _EMITTERS))
+_DEEPEST: Final = 16
+"""Rewrites inside rewrites; more go round in a circle."""
 
 
 class Model:
     """What all graphs of a model share: names, weights, the operator set."""
 
-    __slots__ = ("_weights", "domains", "initializers", "names", "nodes", "opset")
+    __slots__ = ("_weights", "depth", "domains", "initializers", "names", "nodes", "opset", "probing")
 
-    def __init__(self, opset: int) -> None:
+    def __init__(self, opset: int, *, probing: bool = False) -> None:
         self.opset = opset
+        self.probing = probing
+        self.depth = 0
         self.domains: set[str] = set()
         self.names = Names()
         self.nodes = Names()
@@ -56,9 +48,16 @@ class Model:
         """The name of the weight with this content; equal ones are written once. Raises AbstractConstant."""
         found = self._weights.get(constant)
         if found is None:
-            found = self._weights[constant] = self.names.take(wanted)
-            self.initializers.append(tensor_proto(constant.array, found))
+            proto = tensor_proto(constant.array, "")
+            found = self._weights[constant] = proto.name = self.names.take(wanted)
+            self.initializers.append(proto)
         return found
+
+    def forget_weights(self, kept: int) -> None:
+        """Drop all weights but the first ``kept``."""
+        while len(self.initializers) > kept:
+            self.initializers.pop()
+            self._weights.popitem()
 
 
 def tensor_proto(array: Array, name: str) -> onnx.TensorProto:
@@ -69,24 +68,44 @@ def tensor_proto(array: Array, name: str) -> onnx.TensorProto:
     return numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
 
 
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """How far a model was written, to go back to when a form does not fit."""
+
+    nodes: int
+    bound: int
+    weights: int
+    names: int
+    node_names: int
+    location: Location
+
+
 class Emit:
     """Writes the nodes of one graph. ``location`` is given to every node written."""
 
-    __slots__ = ("_known", "location", "model", "nodes")
+    __slots__ = ("_bound", "_known", "_types", "location", "model", "nodes")
 
-    def __init__(self, model: Model, outer: Emit | None = None) -> None:
+    def __init__(self, model: Model) -> None:
         self.model = model
         self.nodes: list[onnx.NodeProto] = []
         self.location: Location = UNKNOWN_LOCATION
-        self._known: dict[Value, str] = {} if outer is None else outer.known_names()
+        self._known: dict[Value, str] = {}
+        self._types: dict[str, str] = {}
+        self._bound: list[Value] = []
 
-    def known_names(self) -> dict[Value, str]:
-        """The names so far, for a subgraph to start with."""
-        return dict(self._known)
+    def inner(self) -> Emit:
+        """For a subgraph, which sees the names so far."""
+        inside = Emit(self.model)
+        inside._known.update(self._known)
+        inside._types.update(self._types)
+        return inside
 
     def bind(self, value: Value, name: str) -> None:
         """Let ``name`` stand for the value."""
+        if value not in self._known:
+            self._bound.append(value)
         self._known[value] = name
+        self._types[name] = type_string(value.type)
 
     def has(self, value: Value) -> bool:
         """Whether the value has a name already."""
@@ -103,22 +122,30 @@ class Emit:
     def result_name(self, value: Value) -> str:
         """The name under which a result is to be written: that of a graph output, or a new one."""
         if value not in self._known:
-            self._known[value] = self.model.names.take(value.name or "value")
+            self.bind(value, self.model.names.take(value.name or "value"))
         return self._known[value]
 
     def node(self, operator: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> None:  # noqa: ANN401
         """Write a node; empty names at the end of the inputs are left out, attributes of None too.
 
-        ``domain`` is the operator's, by default ai.onnx.
+        ``domain`` is the operator's, by default ai.onnx. Raises NoForm where the operator set has no such node.
         """
         given = list(inputs)
         while given and not given[-1]:
             given.pop()
         first = self.location.nodes[0] if self.location.nodes else None
+        domain = attributes.pop("domain", "")
+        version = VERSIONS.get(domain, self.model.opset)
+        stated = {key: value for key, value in attributes.items() if value is not None}
+        spelled = Spelled(operator, domain, version, stated)
+        spelled.take([self._types.get(name, "") for name in given])
+        types = spelled.give([self._types.get(name, "") for name in outputs])
+        self._types.update(zip(outputs, types, strict=True))
         name = self.model.nodes.take((first.name if first else "") or operator)
-        set_ones = {key: value for key, value in attributes.items() if value is not None}
-        self.model.domains.add(set_ones.get("domain", ""))
-        proto = onnx.helper.make_node(operator, given, list(outputs), name=name, **set_ones)
+        self.model.domains.add(domain)
+        proto = onnx.helper.make_node(
+            operator, given, list(outputs), name=name, domain=domain or None, **spelled.attributes
+        )
         if first is not None:
             proto.doc_string = str(self.location)
         self.nodes.append(proto)
@@ -126,6 +153,7 @@ class Emit:
     def new(self, operator: str, *inputs: str, **attributes: Any) -> str:  # noqa: ANN401
         """Write a node with one output of a new name, which is returned."""
         name = self.model.names.take(operator.lower())
+        self._types.pop(name, None)
         self.node(operator, inputs, [name], **attributes)
         return name
 
@@ -136,7 +164,12 @@ class Emit:
 
     def constant(self, array: Array, wanted: str = "constant") -> str:
         """The name of a weight with this data."""
-        return self.model.weight(Constant.of(array), wanted)
+        return self._weight(Constant.of(array), wanted)
+
+    def _weight(self, constant: Constant, wanted: str) -> str:
+        name = self.model.weight(constant, wanted)
+        self._types[name] = type_string(constant.type)
+        return name
 
     def integers(self, values: Sequence[int]) -> str:
         """The name of an int64 vector."""
@@ -151,50 +184,99 @@ class Emit:
         return self.new("Cast", name, to=DATA_TYPES[element])
 
     def write(self, op: Op) -> None:
-        """Write one operation. Raises ExportError where it has neither an emitter nor a decomposition."""
+        """Write one operation in the first form that the operator set can say.
+
+        Raises UnsupportedByOpset where there is none.
+        """
         self.location = op.location
         if op.definition.holds_constant:
-            constant = op.attributes["value"]
-            assert isinstance(constant, Constant)
-            name = self.model.weight(constant, op.result.name or "constant")
-            if self.has(op.result):
-                self.node("Identity", [name], [self.name(op.result)])
-            else:
-                self.bind(op.result, name)
+            self._write_constant(op)
             return
-        emitter = _EMITTERS.get(op.definition)
-        if emitter is not None:
-            emitter(op, self)
-        elif isinstance(op.definition, Composite):
-            self.decomposed(op)
-        else:
-            raise ExportError(f"'{op.name}' (at {op.location}) has no ONNX form")
-
-    def decomposed(self, op: Op) -> None:
-        """Write a composite as the simpler operators that define it."""
-        assert isinstance(op.definition, Composite)
-        graph = Graph("decomposition")
-        builder = Builder(graph, location=op.location)
-        operands: list[Value | None] = []
-        for operand in op.operands:
-            if operand is None:
-                operands.append(None)
-            elif operand.op is not None and operand.op.definition.holds_constant:
-                operands.append(builder.constant(operand.op.call().constant("value")))
+        mark = self._mark()
+        refusal: NoForm | None = None
+        for form in forms_of(op.definition):
+            try:
+                form(op, self)
+            except NoForm as reason:
+                self._go_back(mark)
+                refusal = refusal or reason
             else:
-                operands.append(graph.add_input(operand.type))
-                self.bind(graph.inputs[-1], self.name(operand))
-        attributes: dict[str, Any] = dict(op.attributes)
-        whole = builder.op(op.definition, operands, **attributes)
-        for result, original in zip(whole.results, op.results, strict=True):
-            result.type = original.type
-        values = op.definition.decompose(whole, builder)
+                return
+        self.model.depth += 1
+        try:
+            for way in ways_round(op) if self.model.depth <= _DEEPEST else ():
+                try:
+                    self._rewritten(op, way)
+                except (NoForm, OpatlasError) as error:
+                    self._go_back(mark)
+                    refusal = refusal or (error if isinstance(error, NoForm) else NoForm(error.message))
+                else:
+                    return
+        finally:
+            self.model.depth -= 1
+        raise self._refused(op, refusal)
+
+    def _write_constant(self, op: Op) -> None:
+        constant = op.attributes["value"]
+        assert isinstance(constant, Constant)
+        name = self._weight(constant, op.result.name or "constant")
+        if self.has(op.result):
+            self.node("Identity", [name], [self.name(op.result)])
+        else:
+            self.bind(op.result, name)
+
+    def _rewritten(self, op: Op, way: Rewrite) -> None:
+        """Write other operations that give the same results."""
+        graph, values = rebuilt(op, way, self)
         for value, original in zip(values, op.results, strict=True):
             if value.op is not None and not self.has(value) and not value.op.definition.holds_constant:
                 self.bind(value, self.result_name(original))
         for inner in graph.ops:
-            if inner is not whole:
-                self.write(inner)
+            self.write(inner)
+        self.location = op.location
         for value, original in zip(values, op.results, strict=True):
             if self.name(value) != self.result_name(original):
                 self.node("Identity", [self.name(value)], [self.result_name(original)])
+
+    def _refused(self, op: Op, refusal: NoForm | None) -> UnsupportedByOpset:
+        reason = "it has no ONNX form" if refusal is None else refusal.reason
+        model = self.model
+        since = None if model.depth or model.probing else _first_to_say(op, model.opset)
+        return UnsupportedByOpset(op.name, str(op.location), model.opset, reason, since)
+
+    def _mark(self) -> _Mark:
+        model = self.model
+        return _Mark(
+            len(self.nodes),
+            len(self._bound),
+            len(model.initializers),
+            len(model.names),
+            len(model.nodes),
+            self.location,
+        )
+
+    def _go_back(self, mark: _Mark) -> None:
+        del self.nodes[mark.nodes :]
+        while len(self._bound) > mark.bound:
+            del self._known[self._bound.pop()]
+        self.model.forget_weights(mark.weights)
+        self.model.names.forget(mark.names)
+        self.model.nodes.forget(mark.node_names)
+        self.location = mark.location
+
+
+def _first_to_say(op: Op, above: int) -> int | None:
+    """The first operator set above ``above`` in which the operation can be written; None where there is none."""
+    for version in range(above + 1, onnx.defs.onnx_opset_version() + 1):
+        probe = Emit(Model(version, probing=True))
+        for value in dict.fromkeys((*op.operands, *captured(op))):
+            if value is not None and value.op is not None and value.op.definition.holds_constant:
+                probe.write(value.op)
+            elif value is not None:
+                probe.bind(value, probe.model.names.take(value.name or "input"))
+        try:
+            probe.write(op)
+        except UnsupportedByOpset:
+            continue
+        return version
+    return None

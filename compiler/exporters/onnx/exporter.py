@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import onnx
 
 from compiler.errors import ExportError
-from compiler.exporters.onnx.emit import Emit, Model
+from compiler.exporters.onnx.emit import VERSIONS, Emit, Model
 from compiler.ir import UNKNOWN_LOCATION, Graph, Value
 from compiler.onnx_types import type_proto
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_OLDEST = 21
-_NEWEST = {"ai.onnx.ml": 5}
-"""Versions of further domains that emitters write."""
+OLDEST: Final = 13
+"""The first operator set that is written."""
 
 
 def export_model(graph: Graph, opset: int | None = None) -> onnx.ModelProto:
     """The ONNX model of a graph, at the newest operator set that the onnx package knows, or at ``opset``.
 
     Inputs and outputs keep their names where those are unique. Each node's ``doc_string`` is the location of the
-    operation. Same graph, same bytes. Raises ExportError for an operation without an ONNX form and an operator set
-    out of range, AbstractConstant for weights without data.
+    operation. Same graph, same bytes. What the operator set has no operator for is written by others that give the same
+    results. Raises UnsupportedByOpset where there are none, ExportError for an operator set out of range,
+    AbstractConstant for weights without data.
     """
     newest = onnx.defs.onnx_opset_version()
     version = newest if opset is None else opset
-    if not _OLDEST <= version <= newest:
-        raise ExportError(f"operator set {version} cannot be written; expected {_OLDEST} to {newest}")
+    if not OLDEST <= version <= newest:
+        raise ExportError(f"operator set {version} cannot be written; expected {OLDEST} to {newest}")
     model = Model(version)
     emit = Emit(model)
     proto = graph_proto(graph, emit, graph.name or "main")
@@ -43,7 +43,7 @@ def export_model(graph: Graph, opset: int | None = None) -> onnx.ModelProto:
 def _imports(model: Model) -> list[onnx.OperatorSetIdProto]:
     """Ai.onnx at its version, and the other domains that nodes are of at their newest."""
     others = sorted(model.domains - {""})
-    newest = [onnx.helper.make_opsetid(domain, _NEWEST[domain]) for domain in others]
+    newest = [onnx.helper.make_opsetid(domain, VERSIONS[domain]) for domain in others]
     return [onnx.helper.make_opsetid("", model.opset), *newest]
 
 

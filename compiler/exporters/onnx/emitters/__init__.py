@@ -3,9 +3,9 @@
 from compiler.exporters.onnx.emitters import (
     contraction,
     control,
+    direct,
     elementwise,
     indexing,
-    linear_algebra,
     ml,
     movement,
     normalization,
@@ -22,9 +22,9 @@ from compiler.exporters.onnx.emitters import (
 __all__ = [
     "contraction",
     "control",
+    "direct",
     "elementwise",
     "indexing",
-    "linear_algebra",
     "ml",
     "movement",
     "normalization",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from string import ascii_letters
 from typing import TYPE_CHECKING, Any, Final
 
-from compiler.exporters.onnx.emit import Emit, exports
-from compiler.ir import Call, Definition, ElementType, Op
-from compiler.onnx_types import DATA_TYPES
-from compiler.ops import contraction, conv_transpose, einsum, pooling
+from compiler.exporters.onnx.emit import Emit
+from compiler.exporters.onnx.forms import attribute, exports
+from compiler.ir import Call, ElementType, Op
+from compiler.ops import contraction, conv_transpose, integer_contraction, pooling
 
 if TYPE_CHECKING:
-    from compiler.exporters.onnx.emit import Emitter
+    from compiler.exporters.onnx.forms import Form
 
 _AUTO_PAD: Final = {"explicit": None, "same_upper": "SAME_UPPER", "same_lower": "SAME_LOWER"}
 
@@ -20,9 +20,7 @@ def _widened(op: Op, e: Emit) -> list[str]:
     """The operands in the result's type where that is another one: exact, for it is wider."""
     to: ElementType = op.result.tensor.element
     return [
-        e.name(operand)
-        if operand is None or operand.tensor.element is to
-        else e.new("Cast", e.name(operand), to=DATA_TYPES[to])
+        e.name(operand) if operand is None or operand.tensor.element is to else e.cast(e.name(operand), to)
         for operand in op.operands
     ]
 
@@ -56,9 +54,10 @@ def dot_general(op: Op, e: Emit) -> None:
 def window_attributes(call: Call) -> dict[str, Any]:
     """Strides, dilations and padding in ONNX's spelling, absent where they are ONNX's defaults."""
     rule = _AUTO_PAD[call.text("auto_pad")]
+    dilations = call.integers("dilations")
     return {
         "strides": call.integers("strides") or None,
-        "dilations": call.integers("dilations") or None,
+        "dilations": dilations if set(dilations) - {1} else None,
         "pads": (call.integers("pads") or None) if rule is None else None,
         "auto_pad": rule,
     }
@@ -86,8 +85,10 @@ def emit_conv_transpose(op: Op, e: Emit) -> None:
     )
 
 
-def _pool(operator: str, *flags: str) -> Emitter:
-    def emit(op: Op, e: Emit) -> None:
+def _pool(operator: str, **renamed: str) -> Form:
+    """A pool, with attributes of its own by ONNX's name and the IR's."""
+
+    def form(op: Op, e: Emit) -> None:
         call = op.call()
         e.op(
             op,
@@ -95,46 +96,16 @@ def _pool(operator: str, *flags: str) -> Emitter:
             kernel_shape=call.integers("kernel"),
             ceil_mode=int(call.flag("ceil_mode")),
             **window_attributes(call),
-            **{flag: int(call.flag(flag)) for flag in flags},
+            **{name: attribute(call.get(mine)) for name, mine in renamed.items()},
         )
 
-    return emit
+    return form
 
 
-_POOLS: Final[dict[type[Definition], Emitter]] = {
-    pooling.AvgPool: _pool("AveragePool", "count_include_pad"),
-    pooling.MaxPool: _pool("MaxPool"),
-}
-for _definition, _emitter in _POOLS.items():
-    exports(_definition)(_emitter)
-
-
-@exports(pooling.MaxPoolIndices)
-def max_pool_indices(op: Op, e: Emit) -> None:
-    """Values and positions."""
-    call = op.call()
-    e.op(
-        op,
-        "MaxPool",
-        kernel_shape=call.integers("kernel"),
-        ceil_mode=int(call.flag("ceil_mode")),
-        storage_order=int(call.flag("column_major")),
-        **window_attributes(call),
-    )
-
-
-@exports(pooling.LpPool)
-def lp_pool(op: Op, e: Emit) -> None:
-    """A norm of each window."""
-    call = op.call()
-    e.op(
-        op,
-        "LpPool",
-        kernel_shape=call.integers("kernel"),
-        ceil_mode=int(call.flag("ceil_mode")),
-        p=call.integer("p"),
-        **window_attributes(call),
-    )
+exports(pooling.AvgPool)(_pool("AveragePool", count_include_pad="count_include_pad"))
+exports(pooling.LpPool)(_pool("LpPool", p="p"))
+exports(pooling.MaxPool)(_pool("MaxPool"))
+exports(pooling.MaxPoolIndices)(_pool("MaxPool", storage_order="column_major"))
 
 
 @exports(pooling.SumPool)
@@ -169,7 +140,8 @@ def max_unpool(op: Op, e: Emit) -> None:
     )
 
 
-@exports(einsum.Einsum)
-def emit_einsum(op: Op, e: Emit) -> None:
-    """A sum of products by an equation."""
-    e.op(op, "Einsum", equation=op.call().text("equation"))
+@exports(integer_contraction.ConvInteger)
+def conv_integer(op: Op, e: Emit) -> None:
+    """Exact in int32."""
+    call = op.call()
+    e.op(op, "ConvInteger", group=call.integer("groups"), **window_attributes(call))

@@ -1,111 +1,24 @@
-"""Elementwise operators."""
+"""Elementwise operators that ONNX has in parts, or with other operands."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
-from compiler.exporters.onnx.emit import Emit, exports
-from compiler.ir import Definition, Op
+from compiler.exporters.onnx.emit import Emit
+from compiler.exporters.onnx.forms import NoForm, exports, rewrites
+from compiler.ir import I8, I16, I32, I64, U8, U16, U32, U64, ElementType, Op, Value
 from compiler.onnx_types import DATA_TYPES
-from compiler.ops import activation, compare, convert, elementwise, logic
+from compiler.ops import compare, convert, elementwise, logic
+from compiler.ops.compose import Emit as Compose
 
 if TYPE_CHECKING:
-    from compiler.exporters.onnx.emit import Emitter
+    from collections.abc import Sequence
 
-_SAME: Final[dict[type[Definition], str]] = {
-    activation.HardSwish: "HardSwish",
-    activation.Mish: "Mish",
-    activation.PRelu: "PRelu",
-    activation.Relu: "Relu",
-    activation.Softplus: "Softplus",
-    activation.Softsign: "Softsign",
-    compare.Eq: "Equal",
-    compare.Ge: "GreaterOrEqual",
-    compare.Gt: "Greater",
-    compare.IsNan: "IsNaN",
-    compare.Le: "LessOrEqual",
-    compare.Lt: "Less",
-    compare.Select: "Where",
-    elementwise.Abs: "Abs",
-    elementwise.Acos: "Acos",
-    elementwise.Acosh: "Acosh",
-    elementwise.Add: "Add",
-    elementwise.Asin: "Asin",
-    elementwise.Asinh: "Asinh",
-    elementwise.Atan: "Atan",
-    elementwise.Atanh: "Atanh",
-    elementwise.Ceil: "Ceil",
-    elementwise.Cos: "Cos",
-    elementwise.Cosh: "Cosh",
-    elementwise.Div: "Div",
-    elementwise.Erf: "Erf",
-    elementwise.Exp: "Exp",
-    elementwise.Floor: "Floor",
-    elementwise.Log: "Log",
-    elementwise.Logistic: "Sigmoid",
-    elementwise.Max: "Max",
-    elementwise.Min: "Min",
-    elementwise.Mul: "Mul",
-    elementwise.Neg: "Neg",
-    elementwise.Pow: "Pow",
-    elementwise.Reciprocal: "Reciprocal",
-    elementwise.Round: "Round",
-    elementwise.Sign: "Sign",
-    elementwise.Sin: "Sin",
-    elementwise.Sinh: "Sinh",
-    elementwise.Sqrt: "Sqrt",
-    elementwise.Sub: "Sub",
-    elementwise.Tan: "Tan",
-    elementwise.Tanh: "Tanh",
-    logic.And: "And",
-    logic.BitAnd: "BitwiseAnd",
-    logic.BitNot: "BitwiseNot",
-    logic.BitOr: "BitwiseOr",
-    logic.BitXor: "BitwiseXor",
-    logic.Not: "Not",
-    logic.Or: "Or",
-    logic.Xor: "Xor",
-}
-"""Operators that ONNX has with the same operands and without attributes."""
+    from compiler.ir import Builder
 
 
-def _same(operator: str) -> Emitter:
-    def emit(op: Op, e: Emit) -> None:
-        e.op(op, operator)
-
-    return emit
-
-
-for _definition, _operator in _SAME.items():
-    exports(_definition)(_same(_operator))
-
-_WITH_NUMBERS: Final[dict[type[Definition], tuple[str, tuple[str, ...]]]] = {
-    activation.Celu: ("Celu", ("alpha",)),
-    activation.Elu: ("Elu", ("alpha",)),
-    activation.HardSigmoid: ("HardSigmoid", ("alpha", "beta")),
-    activation.LeakyRelu: ("LeakyRelu", ("alpha",)),
-    activation.Selu: ("Selu", ("alpha", "gamma")),
-    activation.Shrink: ("Shrink", ("lambd", "bias")),
-    activation.ThresholdedRelu: ("ThresholdedRelu", ("alpha",)),
-}
-
-
-def _with_numbers(operator: str, names: tuple[str, ...]) -> Emitter:
-    def emit(op: Op, e: Emit) -> None:
-        call = op.call()
-        e.op(op, operator, **{name: call.number(name) for name in names})
-
-    return emit
-
-
-for _definition, (_operator, _names) in _WITH_NUMBERS.items():
-    exports(_definition)(_with_numbers(_operator, _names))
-
-
-@exports(activation.Gelu)
-def gelu(op: Op, e: Emit) -> None:
-    """Exact or by tanh."""
-    e.op(op, "Gelu", approximate=op.call().text("approximate"))
+_UNSIGNED: Final = {I8: U8, I16: U16, I32: U32, I64: U64}
 
 
 @exports(elementwise.Mod)
@@ -159,6 +72,28 @@ def expm1(op: Op, e: Emit) -> None:
     e.op(op, "Where", e.new("Equal", u, one), x, e.new("Where", near, scaled, less))
 
 
+@rewrites(elementwise.Atan2)
+def atan2(op: Op, builder: Builder) -> Sequence[Value]:
+    """The angle of (|x|, |y|), turned into the quadrant by the signs, those of zeros included (C99, F.9.1.4)."""
+    emit = Compose(builder)
+    y, x = op.operand(0), op.operand(1)
+    high, wide = emit("abs", y), emit("abs", x)
+    ratio = emit("div", high, wide)
+    ratio = emit("select", emit("and", emit("eq", high, 0.0), emit("eq", wide, 0.0)), 0.0, ratio)
+    ratio = emit("select", emit("and", emit("isinf", high), emit("isinf", wide)), 1.0, ratio)
+    angle = emit("atan", ratio)
+    angle = emit("select", _is_negative(emit, x), emit("sub", math.pi, angle), angle)
+    # A factor, because onnxruntime's Where loses the sign of a zero.
+    sign = emit("select", _is_negative(emit, y), *(emit.scalar(value, y.tensor.element) for value in (-1, 1)))
+    return [emit("mul", angle, sign)]
+
+
+def _is_negative(emit: Compose, x: Value) -> Value:
+    """Whether the sign is set: x < 0, or -0.0, of which 1 / x tells."""
+    zero = emit("and", emit("eq", x, 0.0), emit("lt", emit("reciprocal", x), 0.0))
+    return emit("or", emit("lt", x, 0.0), zero)
+
+
 @exports(elementwise.Clamp)
 def clamp(op: Op, e: Emit) -> None:
     """Clip takes scalar bounds; others become Max and Min."""
@@ -178,23 +113,12 @@ def ne(op: Op, e: Emit) -> None:
     e.op(op, "Not", e.new("Equal", *e.inputs(op)))
 
 
-@exports(compare.IsInf)
-def is_inf(op: Op, e: Emit) -> None:
-    """With the signs that count."""
-    call = op.call()
-    e.op(
-        op,
-        "IsInf",
-        detect_negative=int(call.flag("detect_negative")),
-        detect_positive=int(call.flag("detect_positive")),
-    )
-
-
-@exports(compare.IsFinite)
-def is_finite(op: Op, e: Emit) -> None:
+@rewrites(compare.IsFinite)
+def is_finite(op: Op, builder: Builder) -> Sequence[Value]:
     """Neither infinite nor NaN."""
-    (x,) = e.inputs(op)
-    e.op(op, "Not", e.new("Or", e.new("IsInf", x), e.new("IsNaN", x)))
+    emit = Compose(builder)
+    x = op.operand(0)
+    return [emit("not", emit("or", emit("isinf", x), emit("isnan", x)))]
 
 
 @exports(logic.ShiftLeft)
@@ -209,6 +133,44 @@ def shift_right(op: Op, e: Emit) -> None:
     e.op(op, "BitShift", direction="RIGHT")
 
 
+@rewrites(logic.ShiftLeft)
+def shift_left_signed(op: Op, builder: Builder) -> Sequence[Value]:
+    """The same bits of the unsigned type."""
+    emit = Compose(builder)
+    element = op.result.tensor.element
+    unsigned = _unsigned(element)
+    shifted = emit("shift_left", emit.cast(op.operand(0), unsigned), emit.cast(op.operand(1), unsigned))
+    return [emit.cast(shifted, element)]
+
+
+@rewrites(logic.ShiftRight)
+def shift_right_signed(op: Op, builder: Builder) -> Sequence[Value]:
+    """Of a negative number what is left of its complement, complemented: -1 - x."""
+    emit = Compose(builder)
+    element = op.result.tensor.element
+    unsigned, x = _unsigned(element), op.operand(0)
+    negative = emit("lt", x, 0)
+    kept = emit("select", negative, emit("sub", -1, x), x)
+    shifted = emit("shift_right", emit.cast(kept, unsigned), emit.cast(op.operand(1), unsigned))
+    found = emit.cast(shifted, element)
+    return [emit("select", negative, emit("sub", -1, found), found)]
+
+
+def _unsigned(element: ElementType) -> ElementType:
+    found = _UNSIGNED.get(element)
+    if found is None:
+        raise NoForm("it is unsigned already")
+    return found
+
+
+@rewrites(logic.BitNot)
+def bit_not(op: Op, builder: Builder) -> Sequence[Value]:
+    """The greatest number less x, or -1 - x: neither borrows."""
+    emit, x = Compose(builder), op.operand(0)
+    element = x.tensor.element
+    return [emit("sub", -1 if element in _UNSIGNED else 2**element.bits - 1, x)]
+
+
 @exports(convert.Cast)
 def cast(op: Op, e: Emit) -> None:
     """``saturate`` is ONNX's own default, so that it is written where it is off."""
@@ -221,9 +183,3 @@ def cast(op: Op, e: Emit) -> None:
         saturate=int(call.flag("saturate")) if to.is_float and to.bits == 8 else None,
         round_mode=None if mode == "nearest" else mode,
     )
-
-
-@exports(convert.BitCast)
-def bit_cast(op: Op, e: Emit) -> None:
-    """The same bits."""
-    e.op(op, "BitCast", to=DATA_TYPES[op.call().element("to")])

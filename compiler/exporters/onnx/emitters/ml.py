@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from compiler.errors import ExportError
-from compiler.exporters.onnx.emit import Emit, exports, tensor_proto
+from compiler.exporters.onnx.emit import Emit, tensor_proto
+from compiler.exporters.onnx.forms import NoForm, exports
 from compiler.ir import F16, F32, F64, I64, STRING, Constant, ElementType, Op
 from compiler.onnx_types import DATA_TYPES
 from compiler.ops.ml_lookup import TableLookup
@@ -62,15 +62,15 @@ def zip_map(op: Op, e: Emit) -> None:
 
 @exports(TreeEnsemble)
 def tree_ensemble(op: Op, e: Emit) -> None:
-    """Nodes and leaves numbered apart. Raises ExportError for leaves with other than one weight, and a used mask."""
+    """Nodes and leaves numbered apart. Raises NoForm for leaves with other than one weight, and a used mask."""
     call = op.call()
     if op.results[1].users:
-        raise ExportError(f"'{op.name}' (at {op.location}) says which targets a leaf reaches: that has no ONNX form")
+        raise NoForm("TreeEnsemble does not say which targets a leaf reaches")
     arrays = {name: value.array for name, value in op.attributes.items() if isinstance(value, Constant)}
     leaves = np.flatnonzero(arrays["modes"] == MODES.index("leaf"))
     inner = np.flatnonzero(arrays["modes"] != MODES.index("leaf"))
     if sorted(arrays["weight_nodes"].tolist()) != leaves.tolist() or np.isin(arrays["roots"], leaves).any():
-        raise ExportError(f"'{op.name}' (at {op.location}) has leaves without one weight each: that has no ONNX form")
+        raise NoForm("TreeEnsemble has one weight a leaf")
     order = np.argsort(arrays["weight_nodes"], kind="stable")
     numbers = np.zeros(arrays["modes"].size, np.int64)
     numbers[leaves], numbers[inner] = np.arange(leaves.size), np.arange(inner.size)

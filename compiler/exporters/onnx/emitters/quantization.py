@@ -1,20 +1,20 @@
-"""Quantization and contractions of quantized integers."""
+"""Quantization."""
 
 from __future__ import annotations
 
-from compiler.exporters.onnx.emit import Emit, exports
-from compiler.exporters.onnx.emitters.contraction import window_attributes
+from compiler.exporters.onnx.emit import Emit
+from compiler.exporters.onnx.forms import exports
 from compiler.ir import ElementType, Op
 from compiler.onnx_types import DATA_TYPES
-from compiler.ops import integer_contraction, quantization
+from compiler.ops import quantization
 
 
 @exports(quantization.Quantize)
 def quantize(op: Op, e: Emit) -> None:
-    """The quotient's type is ONNX's ``precision``, an attribute since operator set 23."""
+    """The quotient's type is ONNX's ``precision``."""
     call = op.call()
     to, precision = op.result.tensor.element, call.get("compute_type")
-    stated = isinstance(precision, ElementType) and precision is not call.tensor(1).element and e.model.opset >= 23
+    stated = isinstance(precision, ElementType) and precision is not call.tensor(1).element
     e.op(
         op,
         "QuantizeLinear",
@@ -28,7 +28,7 @@ def quantize(op: Op, e: Emit) -> None:
 
 @exports(quantization.Dequantize)
 def dequantize(op: Op, e: Emit) -> None:
-    """A result type other than the scale's is an attribute since operator set 23."""
+    """A result type other than the scale's is an attribute."""
     call = op.call()
     to = op.result.tensor.element
     e.op(
@@ -38,22 +38,3 @@ def dequantize(op: Op, e: Emit) -> None:
         block_size=call.integer("block") or None,
         output_dtype=None if to is call.tensor(1).element else DATA_TYPES[to],
     )
-
-
-@exports(quantization.DynamicQuantize)
-def dynamic_quantize(op: Op, e: Emit) -> None:
-    """By the operand's own range."""
-    e.op(op, "DynamicQuantizeLinear")
-
-
-@exports(integer_contraction.MatMulInteger)
-def matmul_integer(op: Op, e: Emit) -> None:
-    """Exact in int32."""
-    e.op(op, "MatMulInteger")
-
-
-@exports(integer_contraction.ConvInteger)
-def conv_integer(op: Op, e: Emit) -> None:
-    """Exact in int32."""
-    call = op.call()
-    e.op(op, "ConvInteger", group=call.integer("groups"), **window_attributes(call))

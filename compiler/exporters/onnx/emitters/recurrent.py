@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from compiler.exporters.onnx.emit import Emit, exports
+from compiler.exporters.onnx.emit import Emit
+from compiler.exporters.onnx.forms import exports
 from compiler.ir import Definition, Op
 from compiler.ops import recurrent
 
 if TYPE_CHECKING:
-    from compiler.exporters.onnx.emit import Emitter
+    from compiler.exporters.onnx.forms import Form
 
 _CELLS: Final[dict[type[Definition], tuple[str, str | None]]] = {
     recurrent.Gru: ("GRU", "linear_before_reset"),
@@ -25,7 +26,7 @@ _SPELLED: Final = {
 }  # fmt: skip
 
 
-def _cell(operator: str, flag: str | None) -> Emitter:
+def _cell(operator: str, flag: str | None) -> Form:
     def emit(op: Op, e: Emit) -> None:
         call = op.call()
         names = call.attributes["activations"]

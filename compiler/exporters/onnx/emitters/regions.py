@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-from compiler.exporters.onnx.emit import Emit, exports
+from typing import Final
+
+from compiler.exporters.onnx.emit import Emit
+from compiler.exporters.onnx.forms import NoForm, exports
 from compiler.ir import Op
-from compiler.ops import deform_conv, detection, grid_sample, roi
+from compiler.ops import deform_conv, grid_sample, roi
 from compiler.ops.compose import known_sizes, padded
 from compiler.ops.windows import WindowPlan
+
+_PLANE_MODES: Final = {"linear": "bilinear", "cubic": "bicubic"}
 
 
 @exports(grid_sample.GridSample)
 def emit_grid_sample(op: Op, e: Emit) -> None:
-    """Elements at the points of a grid."""
+    """Elements at the points of a grid; operator sets below 20 have other names for two of the modes."""
     call = op.call()
+    mode = call.text("mode")
     e.op(
         op,
         "GridSample",
-        mode=call.text("mode"),
+        mode=mode if e.model.opset >= 20 else _PLANE_MODES.get(mode, mode),
         padding_mode=call.text("padding"),
         align_corners=int(call.flag("align_corners")),
     )
 
 
-@exports(grid_sample.AffineGrid)
-def affine_grid(op: Op, e: Emit) -> None:
-    """The points that affine maps make of a regular grid."""
-    e.op(op, "AffineGrid", align_corners=int(op.call().flag("align_corners")))
-
-
 @exports(roi.RoiAlign)
 def roi_align(op: Op, e: Emit) -> None:
-    """Interpolated samples of regions."""
+    """Interpolated samples of regions; below operator set 16 they always count from the edge."""
     call = op.call()
+    half = "half_pixel" if call.flag("half_pixel") else "output_half_pixel"
+    if e.model.opset < 16 and call.flag("half_pixel"):
+        raise NoForm("RoiAlign's regions count from the edge of the first element")
     e.op(
         op,
         "RoiAlign",
@@ -40,7 +43,7 @@ def roi_align(op: Op, e: Emit) -> None:
         spatial_scale=call.number("spatial_scale"),
         mode=call.text("mode"),
         sampling_ratio=call.integer("sampling_ratio"),
-        coordinate_transformation_mode="half_pixel" if call.flag("half_pixel") else "output_half_pixel",
+        coordinate_transformation_mode=half if e.model.opset >= 16 else None,
     )
 
 
@@ -50,12 +53,6 @@ def max_roi_pool(op: Op, e: Emit) -> None:
     call = op.call()
     shape = [call.integer("height"), call.integer("width")]
     e.op(op, "MaxRoiPool", pooled_shape=shape, spatial_scale=call.number("spatial_scale"))
-
-
-@exports(detection.NonMaxSuppression)
-def non_max_suppression(op: Op, e: Emit) -> None:
-    """Boxes without much overlap."""
-    e.op(op, "NonMaxSuppression", center_point_box=int(op.call().flag("center")))
 
 
 @exports(deform_conv.DeformConv)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.exporters.onnx.emit import Emit, exports
+from compiler.exporters.onnx.emit import Emit
+from compiler.exporters.onnx.forms import exports
 from compiler.ir import Call, Op
 from compiler.onnx_types import DATA_TYPES
 from compiler.ops import sampling

@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-from compiler.exporters.onnx.emit import Emit, exports
+from compiler.exporters.onnx.emit import Emit
+from compiler.exporters.onnx.forms import exports
 from compiler.ir import Op
 from compiler.ops import ngrams, strings
-
-
-@exports(strings.StringConcat)
-def string_concat(op: Op, e: Emit) -> None:
-    """Joined strings."""
-    e.op(op, "StringConcat")
-
-
-@exports(strings.StringSplit)
-def string_split(op: Op, e: Emit) -> None:
-    """Substrings."""
-    call = op.call()
-    e.op(op, "StringSplit", delimiter=call.text("delimiter"), maxsplit=call.get("limit"))
 
 
 @exports(strings.StringNormalize)
@@ -31,12 +19,6 @@ def string_normalize(op: Op, e: Emit) -> None:
         is_case_sensitive=int(call.flag("case_sensitive")),
         stopwords=call.attributes["stopwords"] or None,
     )
-
-
-@exports(strings.RegexFullMatch)
-def regex_full_match(op: Op, e: Emit) -> None:
-    """Matches."""
-    e.op(op, "RegexFullMatch", pattern=op.call().text("pattern"))
 
 
 @exports(ngrams.NgramCounts)
