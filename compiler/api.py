@@ -278,6 +278,10 @@ class CompiledModel:
             report = Machine(machine.executable, self.target, options).simulate()
         return self._result(machine, graph, report, clock)
 
+    def imported(self, inputs: Sequence[Any] | Mapping[str, Any]) -> Graph:  # noqa: ARG002 - for overriding
+        """The graph as it was imported, for these inputs."""
+        return self.graph
+
     def executable(self, inputs: Sequence[Any] | Mapping[str, Any]) -> Executable:
         """What these inputs would run. Raises an OpatlasError with its ``stage``."""
         ordered = self._ordered(inputs)
@@ -373,6 +377,10 @@ class _DeferredModel(CompiledModel):
     def evaluate(self, inputs: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
         """As the base; raises ValueNeeded where a value that decides is no input."""
         return self._with_values(inputs).evaluate(inputs)
+
+    def imported(self, inputs: Sequence[Any] | Mapping[str, Any]) -> Graph:
+        """The graph for the values of these inputs."""
+        return self._with_values(inputs).graph
 
     def executable(self, inputs: Sequence[Any] | Mapping[str, Any]) -> Executable:
         """As the base; raises ValueNeeded where a value that decides is no input."""

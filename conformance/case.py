@@ -8,6 +8,7 @@ from typing import ClassVar, Protocol
 
 from onnx import ModelProto
 
+from conformance.backends.protocol import Program
 from conformance.comparison import Output
 from conformance.native import Native
 
@@ -17,6 +18,7 @@ class CaseInfo:
     """One case before anything is built; made for every id at collection, so it holds no data.
 
     `source` is whatever the suite needs to load the case: picklable, as it goes to the process that runs it.
+    `refusals` are diagnoses by which a case may be refused without an entry in the expectations.
     """
 
     id: str
@@ -32,6 +34,7 @@ class CaseInfo:
     data_class: str = ""
     input_mode: str = ""
     source: object = None
+    refusals: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,8 @@ class LoadedCase:
     expected values and calls a result wrong. `must_fail` cases have a broken model: right is a refusal with a named
     diagnosis, of the class `diagnosis` where the case says which and the backend names its refusals as we do. `files`
     is the folder of a case that is about files, `model.onnx` the one to open. A case of another framework has `native`
-    for a model.
+    for a model. `program` runs instead of what the backend compiles, where a case is about another way to run it, and
+    passes too where it agrees with the oracles whose names start with `original`.
     """
 
     model: ModelProto | None
@@ -57,6 +61,8 @@ class LoadedCase:
     diagnosis: str | None = None
     files: Mapping[str, bytes] | None = None
     native: Native | None = None
+    program: Program | None = None
+    original: str | None = None
 
 
 class Suite(Protocol):

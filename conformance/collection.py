@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from conformance.case import CaseInfo
-from conformance.expectations import GREY, Expectations, load_expectations
+from conformance.expectations import GREY, Expectations, Surprise, load_expectations
 from conformance.isolation import CaseProcess, ProcessSettings
 from conformance.options import Settings
 from conformance.recording import RunContext
@@ -56,7 +56,12 @@ class SuiteSession:
             raise RecordsLost(f"not run: {self._lost}")
         record = self._process.run(info, self._context, target, self.settings.time_limit or time_limit)
         expectations = self._expectations.get(info.suite, Expectations())
-        surprise = expectations.judge(info.id, target, record.outcome, record.stage)
+        answered = record.outcome is Outcome.UNSUPPORTED and record.diagnosis in info.refusals
+        surprise = (
+            Surprise(unexpected=False, expected=Outcome.UNSUPPORTED)
+            if answered
+            else expectations.judge(info.id, target, record.outcome, record.stage)
+        )
         record = record.model_copy(
             update={
                 "expected": None if surprise.expected is None else str(surprise.expected),

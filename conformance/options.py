@@ -27,6 +27,8 @@ from reports.store import read_records
 FRAMEWORKS = ("onnx", "torch", "tensorflow", "caffe")
 DEFAULT_FRAMEWORKS = frozenset({"onnx"})
 """Whose cases run where none is named: other frameworks take seconds and memory to import."""
+_OF_ALL_FRAMEWORKS = frozenset({"roundtrip"})
+"""Suites that take cases of every framework where none is named."""
 UNIT_TESTS = "unit"
 """Value of --suite for the tests of the suite's own parts."""
 
@@ -87,8 +89,9 @@ class Settings:
 
     def selects(self, info: CaseInfo) -> bool:
         """Whether the options choose a case."""
+        frameworks = frozenset(FRAMEWORKS) if info.suite in _OF_ALL_FRAMEWORKS else DEFAULT_FRAMEWORKS
         return (
-            info.framework in (self.frameworks or DEFAULT_FRAMEWORKS)
+            info.framework in (self.frameworks or frameworks)
             and (not self.operators or info.operator in self.operators)
             and (not self.dtypes or info.dtype in self.dtypes)
             and (not self.opsets or _in_force(info, self.opsets))

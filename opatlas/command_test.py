@@ -607,6 +607,15 @@ def test_the_graph_as_a_model_computes_the_same(run, model, tmp_path):
     np.testing.assert_allclose(one, two, rtol=1e-6)
 
 
+def test_the_graph_as_a_model_of_an_older_operator_set(run, model, tmp_path):
+    path = tmp_path / "older.onnx"
+    assert run("compile", model, "--emit", "onnx", "--opset", "13", "-o", path)[0] == 0
+    assert onnx.load(path).opset_import[0].version == 13
+    status, _, err = run("compile", model, "--emit", "onnx", "--opset", "12", "-o", path)
+    assert (status, "operator set 12 cannot be written; expected 13 to" in err) == (2, True)
+    assert "--emit onnx" in run("compile", model, "--opset", "13")[2]
+
+
 def test_rules_are_listed_with_what_they_do_to_the_numbers(run):
     rows = {row["rule"]: row for row in json.loads(run("explain", "--json")[1])}
     assert rows["batch_norm_into_conv"]["numerics"] != "exact"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from compiler.errors import TypeMismatch
+from compiler.errors import TypeMismatch, UnsupportedType
 from compiler.ir import C128, F32, F64, I64, UNKNOWN, Call, ElementType, Type, Value, tensor
 from compiler.ops.compose import COMPUTE_TYPE, Emit, Rounded, known_sizes
 from compiler.ops.convert import convert
@@ -321,10 +321,12 @@ class AffineGrid(Rounded):
         return np.stack([*mesh[::-1], np.ones(sizes)]).reshape(len(sizes) + 1, -1).astype(dtype)
 
     def expand(self, call: Call, emit: Emit, operands: Sequence[Value | None]) -> Sequence[Value]:
-        """Theta times the constant regular grid."""
+        """Theta times the constant regular grid. Raises UnsupportedType where its size is not known."""
         theta, size = operands[0], call.value(1)
         assert theta is not None
-        assert size is not None
+        if size is None:
+            msg = "affine_grid: the size of the grid is computed; its points are constants"
+            raise UnsupportedType(msg)
         sizes = [int(item) for item in size[2:]]
         moved = emit("matmul", theta, emit.constant(self._base(call, sizes, theta.tensor.element.dtype)))
         return (emit.reshape(emit.transpose(moved, (0, 2, 1)), [theta.tensor.known_dims[0], *sizes, len(sizes)]),)

@@ -15,6 +15,7 @@ SUITES: Mapping[str, str] = {
     "models": "conformance.suites.models",
     "random": "conformance.suites.random_graphs",
     "invalid": "conformance.suites.invalid",
+    "roundtrip": "conformance.suites.roundtrip",
 }
 """Name on the command line -> module; the module's `create()` returns the suite."""
 

@@ -9,11 +9,11 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from compiler.errors import OpatlasError, UnsupportedByOpset
+from compiler.errors import OpatlasError, UnsupportedByOpset, UnsupportedType
 from compiler.exporters.onnx.forms import NoForm, forms_of
 from compiler.exporters.onnx.names import Names
 from compiler.exporters.onnx.rewriting import rebuilt, ways_round
-from compiler.exporters.onnx.schema import Spelled
+from compiler.exporters.onnx.schema import Spelled, takes
 from compiler.ir import UNKNOWN_LOCATION, Array, Constant, ElementType, Location, Op, Value, captured
 from compiler.onnx_types import DATA_TYPES, type_string
 
@@ -162,6 +162,16 @@ class Emit:
         results = [self.result_name(result) for result in op.results]
         self.node(operator, inputs or self.inputs(op), results, **attributes)
 
+    def same(self, name: str, wanted: str, value: Value) -> None:
+        """Let a value have another name too. Raises UnsupportedByOpset where there is no Identity of its type."""
+        try:
+            self.node("Identity", [name], [wanted])
+        except NoForm as error:
+            text = type_string(value.type)
+            later = range(self.model.opset + 1, onnx.defs.onnx_opset_version() + 1)
+            since = next((version for version in later if takes("Identity", version, text)), None)
+            raise UnsupportedByOpset("identity", str(self.location), self.model.opset, error.reason, since) from error
+
     def constant(self, array: Array, wanted: str = "constant") -> str:
         """The name of a weight with this data."""
         return self._weight(Constant.of(array), wanted)
@@ -197,9 +207,9 @@ class Emit:
         for form in forms_of(op.definition):
             try:
                 form(op, self)
-            except NoForm as reason:
+            except (NoForm, UnsupportedType) as error:
                 self._go_back(mark)
-                refusal = refusal or reason
+                refusal = refusal or _as_no_form(error)
             else:
                 return
         self.model.depth += 1
@@ -209,7 +219,7 @@ class Emit:
                     self._rewritten(op, way)
                 except (NoForm, OpatlasError) as error:
                     self._go_back(mark)
-                    refusal = refusal or (error if isinstance(error, NoForm) else NoForm(error.message))
+                    refusal = refusal or _as_no_form(error)
                 else:
                     return
         finally:
@@ -221,7 +231,7 @@ class Emit:
         assert isinstance(constant, Constant)
         name = self._weight(constant, op.result.name or "constant")
         if self.has(op.result):
-            self.node("Identity", [name], [self.name(op.result)])
+            self.same(name, self.name(op.result), op.result)
         else:
             self.bind(op.result, name)
 
@@ -236,7 +246,7 @@ class Emit:
         self.location = op.location
         for value, original in zip(values, op.results, strict=True):
             if self.name(value) != self.result_name(original):
-                self.node("Identity", [self.name(value)], [self.result_name(original)])
+                self.same(self.name(value), self.result_name(original), original)
 
     def _refused(self, op: Op, refusal: NoForm | None) -> UnsupportedByOpset:
         reason = "it has no ONNX form" if refusal is None else refusal.reason
@@ -263,6 +273,10 @@ class Emit:
         self.model.names.forget(mark.names)
         self.model.nodes.forget(mark.node_names)
         self.location = mark.location
+
+
+def _as_no_form(error: NoForm | OpatlasError) -> NoForm:
+    return error if isinstance(error, NoForm) else NoForm(error.message)
 
 
 def _first_to_say(op: Op, above: int) -> int | None:

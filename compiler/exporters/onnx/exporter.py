@@ -58,7 +58,7 @@ def graph_proto(graph: Graph, emit: Emit, name: str) -> onnx.GraphProto:
     emit.location = UNKNOWN_LOCATION
     for value, wanted in zip(graph.outputs, outputs, strict=True):
         if emit.name(value) != wanted:
-            emit.node("Identity", [emit.name(value)], [wanted])
+            emit.same(emit.name(value), wanted, value)
     return onnx.helper.make_graph(
         emit.nodes,
         name,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from compiler.exporters.onnx.forms import NoForm, rewrites_of
 from compiler.ir import BF16, F16, F32, I8, I16, I32, U8, U16, Builder, ElementType, Graph, TensorType
-from compiler.ops import Composite, activation, compare, elementwise
+from compiler.ops import Composite, activation, compare, elementwise, reduce
 from compiler.ops.compose import Rounded
 from compiler.ops.convert import Cast
 
@@ -40,6 +40,12 @@ _WRAPPING: Final[frozenset[Definition]] = frozenset(
         elementwise.Neg,
         elementwise.Rem,
         elementwise.Sub,
+        reduce.ArgMax,
+        reduce.ArgMin,
+        reduce.CumSum,
+        reduce.ReduceMax,
+        reduce.ReduceMin,
+        reduce.ReduceSum,
     )
 )
 """Integer operators whose result in a narrow type is that in a wide one with the high bits cut off, as casts do."""

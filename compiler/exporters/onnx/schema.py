@@ -59,6 +59,15 @@ def _defaults(operator: str, domain: str) -> dict[str, Any]:
     return found
 
 
+def takes(operator: str, version: int, type_: str) -> bool:
+    """Whether an operator of ai.onnx takes a first input of this type."""
+    try:
+        Spelled(operator, "", version, {}).take([type_])
+    except NoForm:
+        return False
+    return True
+
+
 class Spelled:
     """A node as an operator set has it, or NoForm with the reason why it has not."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from string import ascii_letters
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,6 +10,8 @@ from compiler.exporters.onnx.emit import Emit
 from compiler.exporters.onnx.forms import attribute, exports
 from compiler.ir import Call, ElementType, Op
 from compiler.ops import contraction, conv_transpose, integer_contraction, pooling
+from compiler.ops.compose import known_sizes
+from compiler.ops.windows import WindowPlan
 
 if TYPE_CHECKING:
     from compiler.exporters.onnx.forms import Form
@@ -85,6 +88,20 @@ def emit_conv_transpose(op: Op, e: Emit) -> None:
     )
 
 
+def _ceil_mode(call: Call) -> int:
+    """Whether windows past the end count, left out where there are none.
+
+    A window that would start in the padding does not count, which ONNX says since operator set 22 alone.
+    """
+    kernel, sizes = call.integers("kernel"), call.tensor(0).dims
+    if not call.flag("ceil_mode") or sizes is None or not all(isinstance(size, int) for size in sizes[2:]):
+        return int(call.flag("ceil_mode"))
+    plan = WindowPlan.of("pool", call, kernel)
+    spatial = [int(size) for size in sizes[2:]]
+    counts = [[window.count for window in each.windows(spatial)] for each in (plan, replace(plan, ceil_mode=False))]
+    return int(counts[0] != counts[1])
+
+
 def _pool(operator: str, **renamed: str) -> Form:
     """A pool, with attributes of its own by ONNX's name and the IR's."""
 
@@ -94,7 +111,7 @@ def _pool(operator: str, **renamed: str) -> Form:
             op,
             operator,
             kernel_shape=call.integers("kernel"),
-            ceil_mode=int(call.flag("ceil_mode")),
+            ceil_mode=_ceil_mode(call),
             **window_attributes(call),
             **{name: attribute(call.get(mine)) for name, mine in renamed.items()},
         )
@@ -110,9 +127,17 @@ exports(pooling.MaxPoolIndices)(_pool("MaxPool", storage_order="column_major"))
 
 @exports(pooling.SumPool)
 def sum_pool(op: Op, e: Emit) -> None:
-    """An average over the whole window, padding included, times its size. Exact but for the rounding of both steps."""
+    """An average over the whole window, padding included, times its size. Exact but for the rounding of both steps.
+
+    What reaches beyond the padding would not count in the average, so that there the padding is made larger.
+    """
     call = op.call()
     kernel = call.integers("kernel")
+    padding = window_attributes(call)
+    if _ceil_mode(call):
+        windows = WindowPlan.of(op.name, call, kernel).windows(known_sizes(call.tensor(0), range(2, 2 + len(kernel))))
+        beyond = [max((w.count - 1) * w.stride + w.reach - w.size - w.low, 0) for w in windows]
+        padding["pads"] = [*(w.low for w in windows), *beyond]
     count = 1
     for size in kernel:
         count *= size
@@ -120,9 +145,8 @@ def sum_pool(op: Op, e: Emit) -> None:
         "AveragePool",
         *e.inputs(op),
         kernel_shape=kernel,
-        ceil_mode=int(call.flag("ceil_mode")),
         count_include_pad=1,
-        **window_attributes(call),
+        **padding,
     )
     e.op(op, "Mul", mean, e.scalar(count, op.result.tensor.element))
 

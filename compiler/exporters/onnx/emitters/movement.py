@@ -42,10 +42,10 @@ def reshape_or_nothing(op: Op, e: Emit) -> None:
     if found.element.dtype.hasobject:
         raise NoForm("there is no empty tensor of strings")
     info = [onnx.helper.make_tensor_value_info(name, DATA_TYPES[found.element], None) for name in (made, moved)]
-    zero = tensor_proto(np.zeros(1, found.element.dtype), "zero")
+    zero = e.constant(np.zeros((), found.element.dtype))
     node = onnx.helper.make_node
     branches = {
-        "then_branch": ([node("ConstantOfShape", [sizes], [made], value=zero)], info[0]),
+        "then_branch": ([node("Expand", [zero, sizes], [made])], info[0]),
         "else_branch": ([node("Reshape", [x, sizes], [moved])], info[1]),
     }
     graphs = {name: onnx.helper.make_graph(nodes, name, [], [out]) for name, (nodes, out) in branches.items()}
@@ -189,8 +189,17 @@ def part_of_shape(op: Op, e: Emit) -> None:
 
 @exports(creation.Fill)
 def fill(op: Op, e: Emit) -> None:
-    """Every type and a computed value are allowed here, unlike in ConstantOfShape."""
+    """A computed value is allowed here, unlike in ConstantOfShape."""
     e.op(op, "Expand", e.name(op.operand(1)), e.name(op.operand(0)))
+
+
+@exports(creation.Fill)
+def fill_with_constant(op: Op, e: Emit) -> None:
+    """Its types are other ones."""
+    value = op.call().value(1)
+    if value is None:
+        raise NoForm("ConstantOfShape has a constant value")
+    e.op(op, "ConstantOfShape", e.name(op.operand(0)), value=tensor_proto(value.reshape(1), "value"))
 
 
 @exports(creation.Iota)

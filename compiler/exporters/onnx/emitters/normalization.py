@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compiler.exporters.onnx.emit import Emit
 from compiler.exporters.onnx.forms import NoForm, exports
-from compiler.ir import Call, ElementType, Op
+from compiler.ir import F32, Call, ElementType, Op
 from compiler.onnx_types import DATA_TYPES
 from compiler.ops import normalization as norms
 
@@ -45,7 +45,8 @@ def rms_norm(op: Op, e: Emit) -> None:
 def group_norm(op: Op, e: Emit) -> None:
     """ONNX has one scale a channel; the form with one a group, of operator set 18, is deprecated."""
     call = op.call()
-    if call.tensor(1).known_dims[0] != call.tensor(0).known_dims[1]:
+    (scales,), channels = call.tensor(1).known_dims, call.tensor(0).known_dims[1]
+    if scales != channels and (isinstance(channels, int) or scales == call.integer("num_groups")):
         raise NoForm("GroupNormalization has one scale a channel")
     e.op(
         op,
@@ -54,6 +55,14 @@ def group_norm(op: Op, e: Emit) -> None:
         epsilon=call.number("epsilon"),
         stash_type=_stash_type(call),
     )
+
+
+@exports(norms.MeanVarianceNorm)
+def mean_variance_norm(op: Op, e: Emit) -> None:
+    """ONNX defines it by operators on float32 constants, which its shape inference holds against the type."""
+    if op.result.tensor.element is not F32:
+        raise NoForm("MeanVarianceNormalization is defined for float32")
+    e.op(op, "MeanVarianceNormalization", axes=op.call().integers("axes"))
 
 
 @exports(norms.BatchNormTraining)

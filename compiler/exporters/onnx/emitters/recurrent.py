@@ -8,6 +8,7 @@ from compiler.exporters.onnx.emit import Emit
 from compiler.exporters.onnx.forms import exports
 from compiler.ir import Definition, Op
 from compiler.ops import recurrent
+from compiler.ops.compose import known_sizes
 
 if TYPE_CHECKING:
     from compiler.exporters.onnx.forms import Form
@@ -40,7 +41,7 @@ def _cell(operator: str, flag: str | None) -> Form:
             activation_beta=call.numbers("activation_beta") or None,
             clip=call.get("clip"),
             layout=call.integer("layout") or None,
-            hidden_size=call.tensor(2).shape[-1],
+            hidden_size=known_sizes(call.tensor(2), (2,))[0],
             **({} if flag is None else {flag: int(call.flag(flag))}),
         )
 

@@ -8,7 +8,7 @@ import onnx
 
 from compiler.exporters.onnx.emit import Emit
 from compiler.exporters.onnx.forms import NoForm, exports, rewrites
-from compiler.ir import I32, I64, Builder, Definition, Op, Value
+from compiler.ir import BOOL, I32, I64, Builder, Definition, Op, Value
 from compiler.onnx_types import DATA_TYPES
 from compiler.ops import reduce
 from compiler.ops.compose import Emit as Compose
@@ -69,6 +69,8 @@ def _of_numbers(name: str) -> Callable[[Op, Builder], Sequence[Value]]:
 
     def rewrite(op: Op, builder: Builder) -> Sequence[Value]:
         call, emit = op.call(), Compose(builder)
+        if call.tensor(0).element is not BOOL:
+            raise NoForm("they are numbers already")
         numbers = emit.cast(op.operand(0), I32)
         found = emit(name, numbers, axes=call.integers("axes"), keep_dims=call.flag("keep_dims"))
         return [emit.cast(found, op.result.tensor.element)]
@@ -76,8 +78,8 @@ def _of_numbers(name: str) -> Callable[[Op, Builder], Sequence[Value]]:
     return rewrite
 
 
-rewrites(reduce.ReduceAnd)(_of_numbers("reduce_min"))
-rewrites(reduce.ReduceOr)(_of_numbers("reduce_max"))
+rewrites(reduce.ReduceAnd, reduce.ReduceMin)(_of_numbers("reduce_min"))
+rewrites(reduce.ReduceOr, reduce.ReduceMax)(_of_numbers("reduce_max"))
 
 
 def _running(operator: str) -> Form:
