@@ -14,7 +14,8 @@ import resource
 import signal
 import sys
 import time
-from typing import Any
+import traceback
+from typing import Any, NoReturn
 
 from conformance.backends import BackendUnderTest, default_target, load_backend
 from conformance.case import Suite
@@ -22,7 +23,7 @@ from conformance.isolation import HEADER, ProcessSettings, Request
 from conformance.judge import judge_case
 from conformance.recording import make_record, write_reproducer
 from conformance.suites import make_suite
-from reports.record import Outcome, Record
+from reports.record import Outcome, Record, Stage
 
 _PR_SET_PDEATHSIG = 1
 """Linux: the signal that a process gets when its parent dies."""
@@ -30,7 +31,7 @@ _PR_SET_PDEATHSIG = 1
 _HANDED_OUT = frozenset({
     Outcome.WRONG_RESULT, Outcome.QUALITY_WARNING, Outcome.UNSUPPORTED, Outcome.ERROR, Outcome.ORACLE_DISAGREEMENT,
 })  # fmt: skip
-"""Outcomes whose reproducer is written out."""
+"""Outcomes whose reproducer is written out; there is none of a case that can't be generated."""
 
 
 class _Server:
@@ -56,7 +57,7 @@ class _Server:
         info = request.info
         suite, backend = self._suite(info.suite), self._backend(request.target)
         finding = judge_case(info, suite, backend, lambda part: self._send({"part": part}), request.crashed)
-        handed_out = finding.outcome in _HANDED_OUT
+        handed_out = finding.outcome in _HANDED_OUT and finding.stage != Stage.GENERATE
         path = write_reproducer(self._settings.output, suite, info) if handed_out else None
         cpu_ms = (time.process_time() - start) * 1e3
         return make_record(info, finding, request.context, request.target, cpu_ms=cpu_ms, reproducer=path)
@@ -122,13 +123,22 @@ def main(arguments: list[str]) -> int:
         if child == 0:
             _die_with_parent()
             _limit_memory(settings.memory_mb)
-            _Server(settings, requests, messages).serve()
-            os._exit(0)
+            _serve(_Server(settings, requests, messages))
         _, status = os.waitpid(child, 0)
         code = os.waitstatus_to_exitcode(status)
         if code == 0:
             return 0
         _send(messages, {"died": _cause(code)})
+
+
+def _serve(server: _Server) -> NoReturn:
+    """Serve and end at once, whatever happens: the interpreter's own end waits for threads that a fork left behind."""
+    try:
+        server.serve()
+    except BaseException:  # noqa: BLE001 - none may leave this process
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
 
 
 def _cause(code: int) -> str:

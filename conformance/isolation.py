@@ -102,7 +102,8 @@ class CaseProcess:
                 break
             request = replace(request, crashed=request.crashed | {answer.oracle})
         finding = lost_case(answer.outcome, answer.stage, answer.reason)
-        path = write_reproducer(self._settings.output, make_suite(info.suite), info)
+        generated = answer.stage != Stage.GENERATE
+        path = write_reproducer(self._settings.output, make_suite(info.suite), info) if generated else None
         return make_record(info, finding, context, target, cpu_ms=(time.perf_counter() - start) * 1e3, reproducer=path)
 
     def _attempt(self, request: Request, time_limit: float) -> Record | _Lost:

@@ -35,6 +35,7 @@ def run(process, kind, limit=20.0):
         ("exit", Outcome.CRASH, "the process exited with status 3"),
         ("memory", Outcome.CRASH, "Unable to allocate"),
         ("exception", Outcome.ERROR, "of 1 inputs"),
+        ("template", Outcome.ERROR, "no such name in the template"),
         ("refusal", Outcome.UNSUPPORTED, "no kernel for 1 inputs"),
         ("wrong", Outcome.WRONG_RESULT, "output 0[0]: -1.5, expected 1.5"),
         ("dropped-output", Outcome.WRONG_RESULT, "0 outputs, expected 1"),

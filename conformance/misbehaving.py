@@ -34,6 +34,7 @@ class Suite:
             yield CaseInfo(id=f"misbehaving-{kind}", suite=self.name, operator="Abs", opset=13, dtype="float32")
 
     def load(self, info: CaseInfo) -> LoadedCase:
+        self._generate(info)
         values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in ("x", "y")]
         name = info.id.removeprefix("misbehaving-")
         graph = helper.make_graph([helper.make_node("Abs", ["x"], ["y"])], name, values[:1], values[1:])
@@ -41,7 +42,13 @@ class Suite:
         return LoadedCase(model, [DATA], "exact")
 
     def reproducer(self, info: CaseInfo) -> str | None:
+        self._generate(info)
         return f"# {info.id}\n"
+
+    @staticmethod
+    def _generate(info: CaseInfo) -> None:
+        if info.id == "misbehaving-template":
+            raise LookupError("no such name in the template")
 
 
 class Refused(NotImplementedError):
@@ -100,6 +107,7 @@ BEHAVIOURS: Mapping[str, Callable[[Sequence[Output]], Sequence[Output]]] = {
     "dropped-output": _drop,
     "segfault": _segfault,
     "exit": _exit,
+    "template": _right,
     "hang": _hang,
     "memory": _eat_memory,
     "exception": _raise,

@@ -57,8 +57,7 @@ class Item:
     @property
     def inputs(self) -> tuple[Parameter, ...]:
         """The node's inputs and those of the graph beside them."""
-        extra = (Parameter(name, type_name, (), "tensor", True, False) for name, type_name in self.entry.extra.items())
-        return (*self.signature.inputs, *extra)
+        return (*self.signature.inputs, *(_beside(name, type_name) for name, type_name in self.entry.extra.items()))
 
     @property
     def dtype_parameter(self) -> str | None:
@@ -78,6 +77,12 @@ class Item:
         if text is None:
             raise ManifestError(f"{self.source}: {self.operator}.tolerance: found no class for {dtype}, expected one")
         return parse_tolerance(text)
+
+
+def _beside(name: str, type_name: str) -> Parameter:
+    """A graph input beside the node's: its type is a type parameter of the operator or an element."""
+    fixed = (type_name,) if type_name in GROUP_OF else ()
+    return Parameter(name, None if fixed else type_name, fixed, "tensor", optional=True, variadic=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +196,7 @@ def _check_names(
             expected = ", ".join(sorted({*signature.attributes, *inputs, *entry.parameters}))
             document.fail((*where, *path), f"found '{key}', expected an attribute, input or parameter: {expected}")
     for name in entry.inputs:
-        if name not in known:
+        if name not in settable:
             document.fail((*where, "inputs", name), f"found '{name}', expected an input: {', '.join(sorted(inputs))}")
     expected = ", ".join(sorted(signature.types)) or "none"
     for name in entry.types:

@@ -102,7 +102,10 @@ class Entry(_Strict):
     by_value: list[str] = Field(
         default=[], description="inputs that shape rows give by value; those of grid and sets are"
     )
-    extra: dict[str, str] = Field(default={}, description="graph inputs beside the node's, for bodies: name to type")
+    extra: dict[str, str] = Field(
+        default={},
+        description="graph inputs beside the node's, for bodies: name to type parameter or element",
+    )
     parameters: list[str] = Field(default=[], description="names that are neither attribute nor input")
     inputs: dict[str, Draw] = Field(default={})
     where: list[Expression] = Field(default=[], description="what must hold of a case")

@@ -30,11 +30,10 @@ def test_old_softmax_starts_at_axis_1_by_default(opset):
     np.testing.assert_allclose(run_node("Softmax", [X], opset)[0], softmax(X.astype(float), (1, 2, 3)), rtol=2e-6)
 
 
-def test_old_softmax_counts_from_the_end_since_version_11():
+@pytest.mark.parametrize("opset", [1, 11])
+def test_old_softmax_takes_an_axis_from_the_end(opset):
     expected = softmax(X.astype(float), (2, 3))
-    np.testing.assert_allclose(run_node("Softmax", [X], 11, axis=-2)[0], expected, rtol=2e-6)
-    with pytest.raises(InvalidModel, match="only since version 11"):
-        run_node("Softmax", [X], 1, axis=-2)
+    np.testing.assert_allclose(run_node("Softmax", [X], opset, axis=-2)[0], expected, rtol=2e-6)
 
 
 @pytest.mark.parametrize("axis", [None, 0, -2])

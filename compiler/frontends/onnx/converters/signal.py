@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from compiler.frontends.onnx.converters.common import cast, concat, unsqueeze
+from compiler.frontends.onnx.converters.common import cast, concat, reshape, unsqueeze
 from compiler.frontends.onnx.site import Site, converts
-from compiler.ir import F32, I64, Array, Value
+from compiler.ir import F32, F64, I64, Array, Value
 from compiler.onnx_types import element_from
+from compiler.ops.compare import Eq, Ge, Le, Lt, Select
 from compiler.ops.contraction import MatMul
-from compiler.ops.elementwise import Add, Mul, Sub
+from compiler.ops.elementwise import Add, Div, Exp, Floor, Log, Mul, Sub
 from compiler.ops.indexing import Gather
+from compiler.ops.logic import And
 from compiler.ops.movement import Transpose
 
 _GREATEST: Final = 2**20
@@ -139,20 +142,47 @@ def stft(site: Site) -> Value:
 
 @converts("MelWeightMatrix")
 def mel_weight_matrix(site: Site) -> Value:
-    """Triangles over the bins of a spectrum, evenly spread on the mel scale, as ONNX's reference spreads them."""
-    bands, length, rate = (site.needed_integer(index) for index in range(3))
-    low, high = (float(site.needed(index).reshape(())) for index in (3, 4))
-    if bands < 1 or length < 1 or rate < 1 or max(bands, length) > _GREATEST:
-        site.invalid(f"{bands} bands of a transform of length {length} at {rate} Hz; expected moderate numbers")
-    edges = 2595 * np.log10(1 + np.array([low, high]) / 700)
-    mels = edges[0] + np.arange(bands + 2) * (edges[1] - edges[0]) / (bands + 2)
-    places = ((length + 1) * 700 * (10 ** (mels / 2595) - 1) // rate).astype(np.int64)
-    lower, centre, upper = places[:-2], places[1:-1], places[2:]
-    bins = np.arange(length // 2 + 1)[:, None]
-    with np.errstate(all="ignore"):
-        rising = np.where(centre == lower, 1.0, (bins - lower) / (centre - lower))
-        falling = (upper - bins) / (upper - centre)
-    weights = np.where((bins >= lower) & (bins <= centre), rising, 0.0)
-    weights = np.where((bins >= centre) & (bins < upper), falling, weights)
-    element = element_from(site.attribute("output_datatype"), f"node '{site.node}'")
-    return site.b.constant(weights.astype(element.dtype))
+    """Triangles over the bins of a spectrum, evenly spread on the mel scale, as ONNX's reference spreads them.
+
+    The counts of bands and bins decide the size; the rate and the edges of the band may come while running.
+    """
+    bands, length = site.needed_integer(0), site.needed_integer(1)
+    if bands < 1 or length < 1 or max(bands, length) > _GREATEST:
+        site.invalid(f"{bands} bands of a transform of length {length}; expected moderate numbers")
+    rate, low, high = (cast(site, reshape(site, site.input(index), ()), F64) for index in (2, 3, 4))
+    places = _band_places(site, bands, length, _Band(rate, low, high))
+    lower, centre, upper = (site.b(Gather, places, site.integers(*range(at, at + bands)), axis=0) for at in range(3))
+    bins = site.b.constant(np.arange(length // 2 + 1, dtype=np.float64)[:, None])
+    zero, one = site.scalar(0.0, F64), site.scalar(1.0, F64)
+    slope = site.b(Div, site.b(Sub, bins, lower), site.b(Sub, centre, lower))
+    rising = site.b(Select, site.b(Eq, centre, lower), one, slope)
+    falling = site.b(Div, site.b(Sub, upper, bins), site.b(Sub, upper, centre))
+    before = site.b(And, site.b(Ge, bins, lower), site.b(Le, bins, centre))
+    behind = site.b(And, site.b(Ge, bins, centre), site.b(Lt, bins, upper))
+    weights = site.b(Select, behind, falling, site.b(Select, before, rising, zero))
+    return cast(site, weights, element_from(site.attribute("output_datatype"), f"node '{site.node}'"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Band:
+    """Sample rate and edges of a frequency band in Hz, each a float64 of rank 0."""
+
+    rate: Value
+    low: Value
+    high: Value
+
+
+def _band_places(site: Site, bands: int, length: int, band: _Band) -> Value:
+    """The bin, a whole float64, of each of the ``bands`` + 2 corners: those of even distance on the mel scale."""
+    scale, hertz, one = (site.scalar(number, F64) for number in (2595 / math.log(10), 700.0, 1.0))
+
+    def mel(frequency: Value) -> Value:
+        return site.b(Mul, scale, site.b(Log, site.b(Add, one, site.b(Div, frequency, hertz))))
+
+    low, high = mel(band.low), mel(band.high)
+    step = site.b(Div, site.b(Sub, high, low), site.scalar(float(bands + 2), F64))
+    steps = site.b.constant(np.arange(bands + 2, dtype=np.float64))
+    mels = site.b(Add, low, site.b(Mul, steps, step))
+    power = site.b(Exp, site.b(Div, mels, scale))
+    frequencies = site.b(Mul, hertz, site.b(Sub, power, one))
+    return site.b(Floor, site.b(Div, site.b(Mul, site.scalar(float(length + 1), F64), frequencies), band.rate))

@@ -79,9 +79,11 @@ def test_frames_that_do_not_fit_are_refused():
         run_node("STFT", [SIGNAL, np.array(3), None, np.array(21)], 17, known=[1, 3])
 
 
-def test_mel_weights():
-    arrays = [np.array(8), np.array(16), np.array(8192), np.array(0, np.float32), np.array(4096, np.float32)]
-    agrees_with_onnxruntime("MelWeightMatrix", arrays, 17, known=range(5))
+@pytest.mark.parametrize("known", [range(5), range(2)])
+@pytest.mark.parametrize("band", [(8, 16, 8192, 0, 4096), (4, 33, 8000, 100, 3000), (20, 16, 8000, 0, 100)])
+def test_mel_weights_of_a_band_known_before_or_while_running(band, known):
+    arrays = [*map(np.array, band[:3]), *(np.array(edge, np.float32) for edge in band[3:])]
+    agrees_with_onnxruntime("MelWeightMatrix", arrays, 17, known=known)
 
 
 @pytest.mark.parametrize(
