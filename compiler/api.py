@@ -18,7 +18,7 @@ from compiler.ir.verifier import verify
 from compiler.lowering.lower import LoweringOptions, lower
 from compiler.ops.interpreter import interpret
 from compiler.passes.manager import Instruments
-from compiler.passes.narrow import narrow_for
+from compiler.passes.narrow import narrow_for, narrow_to
 from compiler.passes.specialize import specialize, value_inputs
 from compiler.pipeline import optimize
 from compiler.program.executable import Executable
@@ -281,6 +281,20 @@ class CompiledModel:
     def imported(self, inputs: Sequence[Any] | Mapping[str, Any]) -> Graph:  # noqa: ARG002 - for overriding
         """The graph as it was imported, for these inputs."""
         return self.graph
+
+    def optimized(
+        self, bind: Mapping[str, int] | None = None, *, target: Target | None = None, dtype: str | None = None
+    ) -> Graph:
+        """The graph after all passes for a target (None: the model's own), for these sizes of symbolic dims.
+
+        ``dtype`` (float32, float16, bfloat16) is the type in which floats wider than it are computed.
+        """
+        self.require_symbols(bind or {})
+        graph = specialize(self.graph, [_with_dims(value, bind or {}) for value in self.graph.inputs], {})
+        if dtype is not None:
+            graph = narrow_to(graph, dtype)
+        optimize(graph, target or self.target)
+        return graph
 
     def executable(self, inputs: Sequence[Any] | Mapping[str, Any]) -> Executable:
         """What these inputs would run. Raises an OpatlasError with its ``stage``."""

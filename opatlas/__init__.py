@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from opatlas import checks, models, runs, work
+from opatlas import checks, models, runs, studies, work
 from opatlas.session import BAD_INPUT, OWN_FAULT, Session
 
 _LONGEST_LINE = 2000
@@ -24,6 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(models.app)
+app.add_typer(studies.app)
 app.add_typer(runs.app)
 
 

@@ -22,7 +22,9 @@ from reports.store import write_records
 from reports.write_test import example
 
 ROOT = Path(__file__).parent.parent
-COMMANDS = ["compile", "simulate", "check", "explain", "bisect", "ops", "targets", "report", "diff", "query"]
+COMMANDS = [
+    "compile", "simulate", "check", "explain", "bisect", "ops", "targets", "sweep", "report", "diff", "query",
+]  # fmt: skip
 
 
 @pytest.fixture

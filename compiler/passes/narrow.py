@@ -58,6 +58,17 @@ def narrow_for(graph: Graph, target: Target, precision: str) -> Graph:
     return narrow(graph, wide, to) if wide else graph
 
 
+def narrow_to(graph: Graph, name: str) -> Graph:
+    """A graph that computes in this float type where it computed in a wider one, whatever a target has.
+
+    Raises InvalidTarget for a name that is none of float32, float16, bfloat16.
+    """
+    wider: Mapping[str, tuple[ElementType, ...]] = {F32.dtype.name: (F64,), **dict.fromkeys(NARROW, _WIDE)}
+    if name not in wider:
+        raise InvalidTarget(f"dtype '{name}' is unknown; expected one of {', '.join(wider)}")
+    return narrow(graph, frozenset(wider[name]), NARROW.get(name, F32))
+
+
 def lacking(target: Target) -> frozenset[ElementType]:
     """The wide float types that tensors on the target cannot have."""
     return frozenset(element for element in _WIDE if element not in target.vector.elements)

@@ -78,12 +78,12 @@ def _systolic(name: str, match: re.Match[str]) -> Target:
         description["matrix"]["pruned"] = {"kept": int(kept), "group": int(group)}
     if ideal:
         description["dram"] |= {"bytes_per_cycle": math.inf, "latency_cycles": 0}
-    return _validate(description, name)
+    return validate(description, name)
 
 
 def parse_target(text: str, origin: str) -> Target:
     """The target that this YAML text describes; ``origin`` is named in refusals. Raises InvalidTarget."""
-    return _validate(_mapping(text, origin), origin)
+    return validate(_mapping(text, origin), origin)
 
 
 class _KeyTwice(yaml.YAMLError):
@@ -120,7 +120,8 @@ def _mapping(text: str, origin: str) -> dict[str, Any]:
     return description
 
 
-def _validate(description: dict[str, Any], origin: str) -> Target:
+def validate(description: dict[str, Any], origin: str) -> Target:
+    """The target of a description as plain data; ``origin`` is named in refusals. Raises InvalidTarget."""
     try:
         return Target.model_validate(description)
     except ValidationError as error:

@@ -9,7 +9,7 @@ import math
 from enum import Enum
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 from compiler.errors import InvalidTarget
 from compiler.ir import ELEMENT_TYPES, ElementType
@@ -28,7 +28,9 @@ def _parse_element(value: Any) -> ElementType:  # noqa: ANN401 - whatever YAML h
     return found
 
 
-Element = Annotated[ElementType, BeforeValidator(_parse_element)]
+Element = Annotated[
+    ElementType, BeforeValidator(_parse_element), PlainSerializer(lambda element: element.dtype.name, return_type=str)
+]
 Positive = Annotated[int, Field(gt=0, strict=True)]
 NotNegative = Annotated[int, Field(ge=0, strict=True)]
 Picojoule = Annotated[float, Field(ge=0, allow_inf_nan=False)]
