@@ -136,6 +136,7 @@ def _totals(result: SimulationResult, timed: Sequence[_Timed]) -> dict[str, Any]
         "written_bytes": report.written_bytes,
         "traffic_bytes": report.traffic_bytes,
         "compulsory_bytes": report.compulsory_bytes,
+        "bus_bytes": report.bus_bytes,
         "peak_sram_bytes": report.peak_sram_bytes,
         "energy_pj": report.energy_pj,
         "energy_by_component": report.energy_by_component,
@@ -158,7 +159,7 @@ def _operators(report: SimulationReport, timed: dict[int, _Timed], model: str) -
             entry = timed[id(step)]
             rows += [_kernel(entry, index, start, runs[id(step)], model) for index in range(len(entry.report.kernels))]
         else:
-            _host(step, start, rows, hosts, model)  # type: ignore[arg-type] # what is no program is a host step
+            _host(step, start, rows, hosts, model, report.target)  # type: ignore[arg-type] # what is no program is a host step
         start += step.cycles
     for order, row in enumerate(rows):
         share = row["cycles"] / report.cycles if report.cycles else 0.0
@@ -204,6 +205,7 @@ def _host(
     rows: list[dict[str, Any]],
     hosts: dict[tuple[str, str, str], dict[str, Any]],
     model: str,
+    target: Target,
 ) -> None:
     """Add a row, or add to that of the same operation's earlier runs."""
     key = (step.operator, step.location, step.reason)
@@ -236,6 +238,9 @@ def _host(
     row["runs"] += 1
     row["cycles"] += step.cycles
     row["traffic_bytes"] += step.moved_bytes
+    spent = step.energy(target)
+    row["energy_pj"] += math.fsum(spent.values())
+    row["energy_by_component"] = {name: row["energy_by_component"].get(name, 0.0) + pj for name, pj in spent.items()}
 
 
 def _plan(operators: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -229,7 +229,8 @@ def _energy(data: Mapping[str, Any]) -> Table:
     total = data["energy_pj"]
     table.add_row("in all", with_prefix(total * 1e-12, "J"), "100.0 %" if total else "")
     for component, energy in sorted(data["energy_by_component"].items(), key=lambda item: (-item[1], item[0])):
-        table.add_row(component, with_prefix(energy * 1e-12, "J"), f"{100 * energy / total:.1f} %" if total else "")
+        if energy:
+            table.add_row(component, with_prefix(energy * 1e-12, "J"), f"{100 * energy / total:.1f} %")
     return table
 
 

@@ -108,13 +108,18 @@ def _tiles(run: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     totals = run["totals"]
     compulsory, peak = totals["compulsory_bytes"], totals["peak_watts"]
     ratio = f"{totals['traffic_bytes'] / compulsory:.2f} of compulsory" if compulsory else "no compulsory traffic"
+    bursts = totals["traffic_bytes"] / totals["bus_bytes"] if totals["bus_bytes"] else 1.0
     of_sram = totals["peak_sram_bytes"] / run["target"]["sram_bytes"]
     delay = with_prefix(totals["energy_delay_joule_seconds"], "J s")
     return [
         ("Time", with_prefix(totals["seconds"], "s"), f"{totals['cycles']:,} cycles"),
         ("Host", f"{totals['host_cycles']:,}", "modelled cycles of the host, in the time"),
         ("MACs used", f"{100 * run['utilization']['macs']:.1f} %", f"{totals['macs']:,} multiply-accumulates"),
-        ("DRAM traffic", f"{totals['traffic_bytes'] / 2**20:.4g} MiB", f"{totals['traffic_bytes']:,} bytes, {ratio}"),
+        (
+            "DRAM traffic",
+            f"{totals['traffic_bytes'] / 2**20:.4g} MiB",
+            f"{totals['traffic_bytes']:,} bytes, {ratio}; {100 * bursts:.1f} % of its bursts",
+        ),
         (
             "Peak SRAM",
             f"{totals['peak_sram_bytes'] / 2**10:.4g} KiB",

@@ -43,6 +43,7 @@ def example():
         "totals": {
             "cycles": 1000, "accelerator_cycles": 800, "host_cycles": 200, "seconds": 1e-6, "macs": 8192,
             "read_bytes": 1024, "written_bytes": 256, "traffic_bytes": 1280, "compulsory_bytes": 1200,
+            "bus_bytes": 1600,
             "peak_sram_bytes": 2048, "energy_pj": 4e6, "energy_by_component": {"matrix": 2e6, "dram": 2e6},
             "average_watts": 4.0, "peak_watts": 9.0, "energy_delay_joule_seconds": 4e-12, "operators_before": 4,
             "operators_after": 3,

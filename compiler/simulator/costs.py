@@ -30,6 +30,7 @@ class Charge:
     """The cost of one instance. ``energy`` is picojoules by component, in the order of ``COMPONENTS``.
 
     ``beats``: of a transfer's cycles, those in which it has the DRAM to itself; the rest is latency.
+    ``dram_read`` and ``dram_written`` are the bytes asked for, ``bus_bytes`` the whole bursts that they lie in.
     ``full_cycles``: what the multiply-accumulates would take with every cell of the array at work.
     """
 
@@ -41,6 +42,7 @@ class Charge:
     macs: int = 0
     full_cycles: float = 0.0
     energy: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    bus_bytes: int = 0
 
 
 def matmul_sram(
@@ -78,11 +80,12 @@ class Costs:
         return _CHARGES[type(instruction)](self, instruction, describe(instruction, program))
 
     def transfer(self, instruction: Transfer, who: str) -> Charge:  # noqa: ARG002 - the interface
-        """Latency + ceil(distinct DRAM bytes / bandwidth)."""
-        dram = 0
+        """Latency + ceil(bytes on the bus / bandwidth): DRAM moves whole bursts, whatever of them is needed."""
+        dram = bus = 0
         for operand in (instruction.source, instruction.destination):
             if operand.region.memory is Memory.DRAM:
                 dram = self._moved(operand.region, instruction)
+                bus = _bus_bytes(operand.region, instruction.extents, dram, self.target.dram.burst_bytes)
         sram = sum(
             _points_bytes(touch.region, touch.extents)
             for touch in touches(instruction)
@@ -90,14 +93,15 @@ class Costs:
         )
         incoming = instruction.engine is Engine.DMA_IN
         energy = self.target.energy
-        cycles = 0 if self.free_transfers else self.target.transfer_cycles(dram)
+        cycles = 0 if self.free_transfers else self.target.transfer_cycles(bus)
         return Charge(
             instruction.engine,
             cycles,
             beats=max(0, cycles - self.target.dram.latency_cycles),
             dram_read=dram if incoming else 0,
             dram_written=0 if incoming else dram,
-            energy=(0.0, 0.0, sram * energy.sram_byte, dram * energy.dram_byte),
+            bus_bytes=bus,
+            energy=(0.0, 0.0, sram * energy.sram_byte, bus * energy.dram_byte),
         )
 
     def _moved(self, region: Region, instruction: Transfer) -> int:
@@ -159,11 +163,31 @@ class Costs:
             cycles += unit.cycles.simple
             energy += points * self._operation(instruction.accumulate or instruction.out.region.element, who)
         sram = sum(_points_bytes(touch.region, touch.extents) for touch in touches(instruction))
+        steps = math.ceil(points / unit.lanes)
+        served = steps * max(cycles, 1)
+        if self.target.sram.word_bytes is not None:
+            served = max(served, math.ceil(steps * self._accesses(instruction, self.target.sram.word_bytes)))
         return Charge(
             Engine.VECTOR,
-            unit.cycles.start + math.ceil(points / unit.lanes) * max(cycles, 1),
+            unit.cycles.start + served,
             energy=(0.0, energy, sram * self.target.energy.sram_byte, 0.0),
         )
+
+    def _accesses(self, instruction: Vector, word: int) -> float:
+        """Cycles in which the banks serve the lanes once: lanes that meet in a bank wait for each other."""
+        lanes, banks = self.target.vector.lanes, self.target.sram.banks
+        total = 0.0
+        for touch in touches(instruction):
+            sizes, strides, size = in_bytes(touch.region, touch.extents)
+            moving = [(extent, abs(stride)) for extent, stride in zip(sizes, strides, strict=True) if extent > 1]
+            extent, stride = moving[-1] if moving else (1, 0)
+            at_once = min(lanes, extent)
+            if stride <= word:  # neighbours share words, or all read one
+                served = max(1.0, at_once * max(stride, 0) / word, size / word) / banks
+            else:
+                served = at_once * math.ceil(size / word) / (banks // math.gcd(stride // word, banks))
+            total += served * lanes / at_once
+        return total
 
     def _operation(self, element: ElementType, who: str) -> float:
         found = self.target.energy.operation.get(element.dtype.name)
@@ -171,6 +195,23 @@ class Costs:
             msg = f"{who}: computes in {element}, which the vector unit of target '{self.target.name}' lacks"
             raise InvalidProgram(msg)
         return found
+
+
+def _bus_bytes(region: Region, extents: tuple[int, ...], moved: int, burst: int) -> int:
+    """Bytes of the bursts that ``moved`` bytes of a region lie in, if each of its unbroken runs starts with one.
+
+    Runs that are closer than a burst share them: no more than the bursts of all that lies between first and last.
+    """
+    sizes, strides, size = in_bytes(region, extents)
+    run = span = size
+    is_run = True
+    for stride, extent in sorted((abs(s), e) for s, e in zip(strides, sizes, strict=True) if s and e > 1):
+        is_run = is_run and stride <= run
+        run += stride * (extent - 1) if is_run else 0
+        span += stride * (extent - 1)
+    run = min(run, moved)
+    whole = math.ceil(moved / run) * math.ceil(run / burst) * burst if moved else 0
+    return max(moved, whole if moved > span else min(whole, math.ceil(span / burst) * burst))
 
 
 def _points_bytes(region: Region, extents: tuple[int, ...]) -> int:

@@ -9,7 +9,8 @@ from compiler.ir import BF16, F32, F64, I8, I32, I64
 from compiler.ops.work import Apply, Arg, Combiner, Literal, OutOfRange
 from compiler.program.handmade_test import DRAM, SRAM, dense, one_matmul
 from compiler.program.instructions import Address, Engine, Lookup, Matmul, Operand, Region, Transfer, Vector
-from compiler.simulator import Costs
+from compiler.simulator import Costs, HostReport
+from compiler.simulator.report import static_picojoules
 from compiler.targets import load_target
 
 TARGET = load_target("reference-npu")
@@ -58,22 +59,27 @@ def transfer(extents, strides, inward=True, lookups=()):
 
 
 @pytest.mark.parametrize(
-    ("extents", "strides", "moved"),
+    ("extents", "strides", "moved", "bus"),
+    # Bursts are 64 bytes: runs that are far apart take their own, those that lie close share them.
     [
-        ((8, 16), (64, 4), 512),
-        ((8, 16), (128, 4), 512),
-        ((8, 16), (0, 4), 64),
-        ((10, 3), (4, 4), 48),
-        ((10, 3), (8, 4), 84),
-        ((3, 5), (-40, 8), 60),
-        ((1, 1), (0, 0), 4),
+        ((8, 16), (64, 4), 512, 512),
+        ((8, 16), (128, 4), 512, 512),
+        ((8, 16), (0, 4), 64, 64),
+        ((10, 3), (4, 4), 48, 64),
+        ((10, 3), (8, 4), 84, 128),
+        ((3, 5), (-40, 8), 60, 128),
+        ((1, 1), (0, 0), 4, 64),
+        ((8, 17), (128, 4), 544, 964 + 60),
+        ((8, 17), (1024, 4), 544, 8 * 128),
+        ((5, 2), (4096, 4), 40, 5 * 64),
     ],
 )
-def test_a_transfer_moves_each_byte_once(extents, strides, moved):
+def test_a_transfer_moves_each_byte_once_in_whole_bursts(extents, strides, moved, bus):
     charge = COSTS.charge(transfer(extents, strides))
     assert (charge.dram_read, charge.dram_written, charge.engine) == (moved, 0, Engine.DMA_IN)
-    assert charge.cycles == 100 + -(-moved // 32)
-    assert charge.energy[3] == moved * 160
+    assert charge.bus_bytes == bus
+    assert charge.cycles == 100 + -(-bus // 32)
+    assert charge.energy[3] == bus * 160
     out = COSTS.charge(transfer(extents, strides, inward=False))
     assert (out.dram_read, out.dram_written, out.engine) == (0, moved, Engine.DMA_OUT)
 
@@ -118,3 +124,36 @@ def test_types_that_the_target_lacks_are_refused():
         COSTS.charge(replace(integers, out=replace(integers.out, element=F32)))
     with pytest.raises(InvalidProgram, match="computes in f64, which the vector unit"):
         COSTS.charge(vector((4,), Apply("exp", (X,), F64)))
+
+
+def banked(word):
+    sram = TARGET.sram.model_copy(update={"bytes": 32 * 4096, "banks": 32, "word_bytes": word})
+    return Costs(TARGET.model_copy(update={"sram": sram}))
+
+
+@pytest.mark.parametrize(
+    ("stride", "cycles"),
+    # 64 lanes read and write 64 floats a step from 32 banks of 4 bytes. In order both take 2 cycles; every second bank
+    # alone serves a stride of 2 words, one bank a stride of 32, and all of them one of 33.
+    [
+        (4, 4 + 10 * 4),
+        (8, 4 + 10 * (4 + 2)),
+        (128, 4 + 10 * (64 + 2)),
+        (132, 4 + 10 * 4),
+        (0, 4 + 10 * (2 + 2 / 64 * 1)),
+    ],
+)
+def test_lanes_that_meet_in_a_bank_wait_for_each_other(stride, cycles):
+    source = Operand(Region(SRAM, Address(0), F32, (stride,)))
+    step = Vector(0, 0, (640,), (source,), X, Operand(dense(SRAM, 0, F32, (640,))))
+    found = banked(4).charge(step).cycles
+    assert found == cycles if stride else 4 + 20 <= found <= 4 + 21
+    assert COSTS.charge(step).cycles == 4 + 10
+
+
+def test_static_power_and_the_host_s_are_energy_of_every_operator():
+    target = load_target("edge-npu")
+    assert static_picojoules(target.frequency_hz, target) == pytest.approx(0.05e12)
+    step = HostReport("sort", "why", "where", target.frequency_hz, 0)
+    assert step.energy(target) == {"static": pytest.approx(0.05e12), "host": pytest.approx(0.5e12)}
+    assert static_picojoules(1000, load_target("reference-npu")) == 0

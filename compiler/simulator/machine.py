@@ -88,7 +88,7 @@ class Machine:
         if found is None:
             clock = self.clock(program)
             schedule = clock.measure(overlap=self.options.overlap)
-            found = self._reports[id(program)] = report_program(clock, schedule)
+            found = self._reports[id(program)] = report_program(clock, schedule, self.target)
         return found
 
     def trace(self, programs: Sequence[Program]) -> list[dict[str, Any]]:

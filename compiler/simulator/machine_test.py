@@ -180,7 +180,8 @@ def test_energy_and_traffic_are_those_of_every_instance():
     assert (report.read_bytes, report.written_bytes) == (loaded, stored)
     touched = loaded + stored + tiles * (tile * k + k * n + tile * n) * 4
     energy = report.energy_by_component
-    assert energy["dram"] == pytest.approx((loaded + stored) * 160, rel=1e-12)
+    assert energy["dram"] == pytest.approx(report.bus_bytes * 160, rel=1e-12)
+    assert report.bus_bytes == sum(-(-count // 64) * 64 for count in (n * k * 4, *[tile * k * 4, tile * n * 4] * tiles))
     assert energy["sram"] == pytest.approx(touched * 2.5, rel=1e-12)
     assert energy["matrix"] == pytest.approx(tiles * tile * n * k * 4.6, rel=1e-12)
     assert energy["vector"] == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from compiler.program.instructions import Engine
 from compiler.simulator.costs import COMPONENTS
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from compiler.program.executable import Kernel, Program
     from compiler.simulator.timing import Clock, Schedule
     from compiler.targets import Target
+
+
+STATIC: Final = "static"
+HOST: Final = "host"
+"""Components of energy beside those of instructions: what flows all the time, and the host at work."""
 
 
 class Bound(Enum):
@@ -43,6 +48,8 @@ class KernelReport:
     read_bytes: int
     written_bytes: int
     energy: dict[str, float]
+    bus_bytes: int = 0
+    """DRAM bytes moved with the rest of their bursts."""
 
     @property
     def bound(self) -> Bound:
@@ -83,21 +90,28 @@ class ProgramReport:
     @property
     def energy(self) -> dict[str, float]:
         """Picojoules by component."""
-        return {name: math.fsum(kernel.energy[name] for kernel in self.kernels) for name in COMPONENTS}
+        names = (*COMPONENTS, STATIC)
+        return {name: math.fsum(kernel.energy[name] for kernel in self.kernels) for name in names}
 
 
-def report_program(clock: Clock, schedule: Schedule) -> ProgramReport:
-    """The figures of one run of a program that was timed."""
+def static_picojoules(cycles: int, target: Target) -> float:
+    """What the accelerator takes in a time whatever it does."""
+    return cycles / target.frequency_hz * (target.energy.static_watts or 0.0) * 1e12
+
+
+def report_program(clock: Clock, schedule: Schedule, target: Target) -> ProgramReport:
+    """The figures of one run of a program that was timed. Static energy goes by the cycles of each kernel."""
     program = clock.program
+    static = [static_picojoules(cycles, target) for cycles in schedule.kernel_cycles]
     count = max(1, len(program.kernels))
     busy = [dict.fromkeys(ENGINES, 0) for _ in range(count)]
-    sums = [[0, 0, 0] for _ in range(count)]
+    sums = [[0, 0, 0, 0] for _ in range(count)]
     full: list[list[float]] = [[] for _ in range(count)]
     energy: list[list[list[float]]] = [[[] for _ in COMPONENTS] for _ in range(count)]
     for item, charge in zip(clock.items, clock.charges, strict=True):
         kernel, times = item.instruction.kernel, item.instances
         busy[kernel][charge.engine] += charge.cycles * times
-        for index, amount in enumerate((charge.macs, charge.dram_read, charge.dram_written)):
+        for index, amount in enumerate((charge.macs, charge.dram_read, charge.dram_written, charge.bus_bytes)):
             sums[kernel][index] += amount * times
         full[kernel].append(charge.full_cycles * times)
         for parts, spent in zip(energy[kernel], charge.energy, strict=True):
@@ -111,7 +125,8 @@ def report_program(clock: Clock, schedule: Schedule) -> ProgramReport:
             math.fsum(full[index]),
             sums[index][1],
             sums[index][2],
-            dict(zip(COMPONENTS, map(math.fsum, energy[index]), strict=True)),
+            {**dict(zip(COMPONENTS, map(math.fsum, energy[index]), strict=True)), STATIC: static[index]},
+            sums[index][3],
         )
         for index, kernel in enumerate(program.kernels)
     )
@@ -128,6 +143,11 @@ class HostReport:
     location: str
     cycles: int
     moved_bytes: int
+
+    def energy(self, target: Target) -> dict[str, float]:
+        """Picojoules by component: the host's own, and what the accelerator takes while it waits."""
+        own = self.cycles / target.frequency_hz * (target.energy.host_watts or 0.0) * 1e12
+        return {STATIC: static_picojoules(self.cycles, target), HOST: own}
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +233,11 @@ class SimulationReport:
         return self.read_bytes + self.written_bytes
 
     @property
+    def bus_bytes(self) -> int:
+        """Bytes on the DRAM's bus: traffic with the rest of its bursts."""
+        return self._total([sum(kernel.bus_bytes for kernel in report.kernels) for report, _ in self.programs])
+
+    @property
     def compulsory_bytes(self) -> int:
         """Sum over kernels of the bytes of inputs, constants and outputs, each once."""
         return self._total([report.compulsory_bytes for report, _ in self.programs])
@@ -224,8 +249,15 @@ class SimulationReport:
 
     @property
     def energy_by_component(self) -> dict[str, float]:
-        """Picojoules by component; the host's are not modelled."""
-        return {name: math.fsum(report.energy[name] * times for report, times in self.programs) for name in COMPONENTS}
+        """Picojoules by component."""
+        parts: dict[str, list[float]] = {name: [] for name in (*COMPONENTS, STATIC, HOST)}
+        for report, times in self.programs:
+            for name, spent in report.energy.items():
+                parts[name].append(spent * times)
+        for step in self.host:
+            for name, spent in step.energy(self.target).items():
+                parts[name].append(spent)
+        return {name: math.fsum(spent) for name, spent in parts.items()}
 
     @property
     def energy_by_operator(self) -> dict[str, float]:
@@ -235,6 +267,8 @@ class SimulationReport:
             for kernel in report.kernels:
                 name = "+".join(kernel.kernel.operators) or kernel.kernel.name
                 parts.setdefault(name, []).extend(spent * times for spent in kernel.energy.values())
+        for step in self.host:
+            parts.setdefault(step.operator, []).extend(step.energy(self.target).values())
         return {name: math.fsum(spent) for name, spent in parts.items()}
 
     @property

@@ -198,9 +198,9 @@ def test_every_run_stays_between_its_bounds(tiles, n, k, tile, types, target_nam
     lowest = max(macs / (matrix.rows * matrix.columns * depth), report.compulsory_bytes / bandwidth)
     assert lowest <= report.cycles
     # Each transfer rounds its last beat up.
-    highest = compute + report.traffic_bytes / bandwidth + transfers * (target.dram.latency_cycles + 1)
+    highest = compute + report.bus_bytes / bandwidth + transfers * (target.dram.latency_cycles + 1)
     assert report.cycles <= highest
-    assert report.traffic_bytes >= report.compulsory_bytes
+    assert report.bus_bytes >= report.traffic_bytes >= report.compulsory_bytes
     assert report.utilization["macs"] <= 1
     sequential = Machine(run, target, SimulationOptions(overlap=False)).simulate()
     assert report.cycles <= sequential.cycles

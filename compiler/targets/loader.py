@@ -37,11 +37,14 @@ def load_target(name: str | Path | Target) -> Target:
     ``systolic-RxC-os|ws|is`` names a plain array of any size on the memory of ``systolic.yaml``; with ``-NofM`` its
     weights are pruned to N of M, with ``-ideal`` that memory has infinite bandwidth and no latency.
 
+    ``NAME@MODE`` is a target in one of its modes.
     Raises InvalidTarget in one line: key, found, expected.
     """
     if isinstance(name, Target):
         return name
-    text = str(name)
+    text, at, mode = str(name).partition("@")
+    if at:
+        return load_target(text).in_mode(mode)
     if text.endswith((".yaml", ".yml")) or "/" in text:
         return _load_file(Path(text))
     return _load_named(text)

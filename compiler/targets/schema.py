@@ -34,6 +34,7 @@ Element = Annotated[
 Positive = Annotated[int, Field(gt=0, strict=True)]
 NotNegative = Annotated[int, Field(ge=0, strict=True)]
 Picojoule = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Watts = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Part(BaseModel):
@@ -166,11 +167,16 @@ class Host(Part):
 
 
 class Sram(Part):
-    """The scratchpad. ``banks`` divide it evenly."""
+    """The scratchpad. ``banks`` divide it evenly; words lie in them by turns.
+
+    ``word_bytes`` is what a bank gives the vector unit a cycle (the matrix array and DMA have ports of their own);
+    None: its banks are never what limits it.
+    """
 
     bytes: Positive
     banks: Positive
     alignment: Positive = 64
+    word_bytes: Positive | None = None
 
 
 class Dram(Part):
@@ -183,12 +189,18 @@ class Dram(Part):
 
 
 class Energy(Part):
-    """Picojoules: a multiply-accumulate by the type of its factors, a scalar operation by its type, a byte moved."""
+    """Picojoules: a multiply-accumulate by the type of its factors, a scalar operation by its type, a byte moved.
+
+    ``static_watts`` is what the accelerator takes all the time, ``host_watts`` the host for as long as it works;
+    None where that is not modelled.
+    """
 
     mac: dict[str, Picojoule]
     operation: dict[str, Picojoule]
     sram_byte: Picojoule
     dram_byte: Picojoule
+    static_watts: Watts | None = None
+    host_watts: Watts | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Energy:
@@ -198,6 +210,16 @@ class Energy(Part):
                     msg = f"'{name}' is no element type; expected one of {', '.join(ELEMENT_NAMES)}"
                     raise ValueError(msg)
         return self
+
+
+class Mode(Part):
+    """A frequency and voltage other than the nominal ones.
+
+    ``energy_scale`` is that of dynamic on-chip energy and of static power: the square of the ratio of voltages.
+    """
+
+    frequency_hz: Positive
+    energy_scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
 
 
 class Limits(Part):
@@ -214,7 +236,7 @@ class Target(Part):
     covered.
     """
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*(@[a-z0-9-]+)?$")]
     description: str
     frequency_hz: Positive
     matrix: Matrix
@@ -224,6 +246,7 @@ class Target(Part):
     dram: Dram
     energy: Energy
     composites: tuple[str, ...] = ()
+    modes: dict[Annotated[str, Field(pattern=r"^[a-z0-9-]+$")], Mode] = {}
     limits: Limits = Limits()
     sources: dict[str, str]
 
@@ -292,6 +315,27 @@ class Target(Part):
             return self.dram.latency_cycles
         return self.dram.latency_cycles + math.ceil(count / self.dram.bytes_per_cycle)
 
+    def in_mode(self, name: str) -> Target:
+        """The same target at another frequency and voltage; the DRAM keeps its own clock. Raises InvalidTarget."""
+        mode = self.modes.get(name)
+        if mode is None:
+            msg = f"target '{self.name}' has no mode '{name}'; expected one of {', '.join(self.modes) or 'none'}"
+            raise InvalidTarget(msg)
+        faster, scale, energy = mode.frequency_hz / self.frequency_hz, mode.energy_scale, self.energy
+        scaled = energy.model_copy(
+            update={
+                "mac": {element: spent * scale for element, spent in energy.mac.items()},
+                "operation": {element: spent * scale for element, spent in energy.operation.items()},
+                "sram_byte": energy.sram_byte * scale,
+                "static_watts": None if energy.static_watts is None else energy.static_watts * scale,
+            }
+        )
+        update = {"name": f"{self.name}@{name}", "frequency_hz": mode.frequency_hz, "energy": scaled}
+        return self.with_memory(
+            bytes_per_cycle=self.dram.bytes_per_cycle / faster,
+            latency_cycles=math.ceil(self.dram.latency_cycles * faster),
+        ).model_copy(update=update)
+
     def with_memory(self, *, bytes_per_cycle: float | None = None, latency_cycles: int | None = None) -> Target:
         """The same target with another bandwidth (may be infinite) or latency of the DRAM. Raises InvalidTarget."""
         bandwidth = self.dram.bytes_per_cycle if bytes_per_cycle is None else bytes_per_cycle
@@ -317,7 +361,7 @@ def figures(target: Target) -> dict[str, Any]:
         elif isinstance(value, dict):
             for name, item in value.items():
                 visit(f"{key}.{name}", item)
-        else:
+        elif value is not None:  # what is not modelled needs no source
             found[key] = value
 
     for name in type(target).model_fields:

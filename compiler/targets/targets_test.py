@@ -6,7 +6,7 @@ from importlib import resources
 import pytest
 
 from compiler.errors import InvalidTarget
-from compiler.ir import F16, F32, F64, I8, I32, U8
+from compiler.ir import BF16, F16, F32, F64, I8, I32, U8
 from compiler.targets import Dataflow, explain, load_target, parse_target, target_names
 
 EDGE = (resources.files("compiler.targets") / "edge-npu.yaml").read_text(encoding="utf-8")
@@ -94,3 +94,28 @@ def test_targets_can_be_keys():
     other = target.with_memory(bytes_per_cycle=1.0)
     assert {target: 1, other: 2}[parse_target(EDGE, "again")] == 1
     assert target != other
+
+
+def test_a_mode_scales_what_is_on_chip_and_leaves_the_dram_its_own_clock():
+    target = load_target("edge-npu")
+    low = load_target("edge-npu@low")
+    assert (low.name, low.frequency_hz) == ("edge-npu@low", 400_000_000)
+    assert low.dram.bytes_per_cycle * low.frequency_hz == target.dram.bytes_per_cycle * target.frequency_hz
+    assert low.dram.latency_cycles == target.dram.latency_cycles / 2
+    assert low.energy.mac["int8"] == pytest.approx(0.64 * target.energy.mac["int8"])
+    assert low.energy.static_watts == pytest.approx(0.64 * target.energy.static_watts)
+    assert low.energy.dram_byte == target.energy.dram_byte
+    with pytest.raises(InvalidTarget, match="target 'edge-npu' has no mode 'turbo'; expected one of low"):
+        load_target("edge-npu@turbo")
+
+
+@pytest.mark.parametrize(
+    ("name", "element", "peak"),
+    # Multiply-accumulates a second as published: a quarter of TPU v3, an SM of A100, an AMX core at 2 GHz.
+    [("datacenter-npu", BF16, 123e12 / 4 / 2), ("gpu-sm", F16, 312e12 / 108 / 2), ("cpu-amx", I8, 2.048e12),
+     ("ethos-u65", I8, 512e9), ("micro-npu", I8, 128e9)],
+)  # fmt: skip
+def test_peaks_are_the_published_ones(name, element, peak):
+    target = load_target(name)
+    rate = target.matrix.rows * target.matrix.columns * target.matrix.product(element, element).depth
+    assert rate * target.frequency_hz == pytest.approx(peak, rel=0.01)
