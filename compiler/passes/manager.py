@@ -14,6 +14,7 @@ import numpy as np
 
 from compiler.errors import NumericChange, OpatlasError
 from compiler.ir import Graph, clone_graph, parse_graph, print_graph, resources, verify
+from compiler.passes.roundings import roundings
 from compiler.rewrite import EXACT, Numerics, RewriteCounter
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def run_passes(
             if instruments.verify_each:
                 verify(graph)
             if instruments.evaluate is not None and reference is not None and timing.modified:
-                reference = _check_numbers(each, reference, instruments.evaluate(graph))
+                reference = _check_numbers(each, reference, instruments.evaluate(graph), roundings(graph))
         except Exception as error:
             if before is not None and instruments.reproducer_dir is not None:
                 write_reproducer(instruments.reproducer_dir, before, [each], str(error))
@@ -154,9 +155,10 @@ def _run(each: Pass, graph: Graph, counter: RewriteCounter) -> Timing:
     return Timing(each.name, elapsed, before, after, result.modified, dict(sorted(result.hits.items())))
 
 
-def _check_numbers(each: Pass, before: Sequence[Any], after: Sequence[Any]) -> list[Any]:
+def _check_numbers(each: Pass, before: Sequence[Any], after: Sequence[Any], steps: int) -> list[Any]:
     for index, (old, new) in enumerate(zip(before, after, strict=True)):
-        if isinstance(old, np.ndarray) and isinstance(new, np.ndarray) and not each.numerics.holds(old, new):
+        both = isinstance(old, np.ndarray) and isinstance(new, np.ndarray)
+        if both and not each.numerics.holds(old, new, roundings=steps):
             msg = f"output {index} changed by more than '{each.numerics}' allows; expected the values before"
             raise NumericChange(msg)
     return list(after)

@@ -237,13 +237,21 @@ def test_rewriting_twice_gives_the_same_graph(start):
         (ulp(1), [1.0], [1 + 2.5e-7], False),
         (ulp(1), [np.inf], [3e38], False),
         (ulp(1), [np.inf, np.nan], [np.inf, np.nan], True),
-        (REASSOCIATE, [1e6, 0.01], [1e6, 0.02], True),
+        (REASSOCIATE, [1e6, 0.01], [1e6, 0.02], True),  # two tenths of a unit of the greatest element
         (REASSOCIATE, [1e6, 0.01], [1.1e6, 0.01], False),
         (REASSOCIATE, [np.nan], [1.0], False),
     ],
 )
 def test_numeric_classes(numerics, before, after, holds):
     assert numerics.holds(np.array(before, np.float32), np.array(after, np.float32)) is holds
+
+
+@pytest.mark.parametrize("terms", [1, 3, 40])
+def test_another_order_moves_a_result_by_a_unit_of_the_greatest_element_a_rounding(terms):
+    before = np.array([1, 0.001], np.float32)
+    for units, holds in ((terms, True), (terms + 1, False)):
+        after = before + np.array([0, units * 2.0**-23], np.float32)
+        assert REASSOCIATE.holds(before, after, roundings=terms) is holds
 
 
 def test_numeric_classes_of_integers_and_shapes():
