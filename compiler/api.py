@@ -69,6 +69,8 @@ class HostOperator:
 class SimulationResult:
     """What a run gave and what it cost. All costs are modelled; bytes are DRAM's; ``utilization`` is busy / cycles.
 
+    ``sram_bound_bytes`` is the most bytes of SRAM that are in use at one time: ``peak_sram_bytes`` cannot be under it.
+
     ``placement`` is accelerator, host, mixed, or folded (nothing was left to run).
     """
 
@@ -80,6 +82,7 @@ class SimulationResult:
     traffic_bytes: int
     compulsory_bytes: int
     peak_sram_bytes: int
+    sram_bound_bytes: int
     energy_pj: float
     energy_by_component: dict[str, float]
     utilization: dict[str, float]
@@ -312,6 +315,7 @@ class CompiledModel:
             traffic_bytes=report.traffic_bytes,
             compulsory_bytes=report.compulsory_bytes,
             peak_sram_bytes=report.peak_sram_bytes,
+            sram_bound_bytes=report.sram_bound_bytes,
             energy_pj=report.energy_pj,
             energy_by_component=report.energy_by_component,
             utilization=report.utilization,
@@ -356,7 +360,7 @@ class CompiledModel:
                     graph = narrow_for(graph, self.target, self.options.precision)
                 optimize(graph, self.target, Instruments(self.options.dump_dir, self.options.verify_each))
             with clock.stage("lower"):
-                executable = lower(graph, self.target, LoweringOptions(fuse=self.options.fuse))
+                executable = lower(graph, self.target, LoweringOptions(self.options.fuse, self.options.overlap))
                 options = SimulationOptions(overlap=self.options.overlap)
                 found = self._machines[key] = (Machine(executable, self.target, options), graph)
             if len(self._machines) > _CACHED_EXECUTABLES:

@@ -393,6 +393,7 @@ def simulate_program(
         traffic_bytes=report.traffic_bytes,
         compulsory_bytes=report.compulsory_bytes,
         peak_sram_bytes=report.peak_sram_bytes,
+        sram_bound_bytes=report.sram_bound_bytes,
         energy_pj=report.energy_pj,
         energy_by_component=report.energy_by_component,
         utilization=report.utilization,

@@ -2,103 +2,62 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from compiler.errors import LoweringError
+from compiler.lowering.contraction import factor_elements
 from compiler.lowering.operands import Operands, linear, pick, pick_operand
 from compiler.lowering.stream import dense_strides, region, row_major
 from compiler.lowering.tiles import Homes, Slot, Tile, tiles
-from compiler.lowering.tiling import Tiling, box_of, product, result_bytes, result_copies, scatters
+from compiler.lowering.tiling import finishes_in_place, moves_directly, product, result_slots, scatters
 from compiler.ops.work import Apply, Arg, Expression
 from compiler.program.instructions import Address, Matmul, Memory, Operand, Region, Vector
 
 if TYPE_CHECKING:
     from compiler.lowering.contraction import Contraction
     from compiler.lowering.nests import Nest
-
-_KEPT_PART: Final = 4
-"""A result stays in SRAM if it takes at most this part of it."""
+    from compiler.lowering.plan import KernelPlan
 
 
 class KernelEmitter:
-    """Emits the instructions of one nest under a tiling. ``contraction`` sends the products to the matrix array."""
+    """Emits the instructions of one nest by its plan. ``contraction`` sends the products to the matrix array."""
 
-    def __init__(self, nest: Nest, tiling: Tiling, contraction: Contraction | None, homes: Homes) -> None:
+    def __init__(self, nest: Nest, plan: KernelPlan, contraction: Contraction | None, homes: Homes) -> None:
         self._nest = nest
-        self._tiling = tiling
+        self._tiling = plan.tiling
+        self._setting = plan.setting
         self._contraction = contraction
         self._homes = homes
         self._stream = homes.stream
         self._scatters = scatters(nest)
         self._result_loops = tuple(range(len(nest.extents))) if nest.is_scan else nest.parallel
-        self._whole = not tiling.order
-        self._operands = Operands(nest, tiling, homes)
-        self._accumulator = Slot(())
-        self._out = Slot(())
+        self._operands = Operands(nest, plan.tiling, plan.setting, homes)
+        base = self._operands.place(plan.block.address)
+        slots = result_slots(nest, plan.setting, plan.tiling.sizes, plan.tiling.order)
+        self._out = Slot.at(base, slots.out, slots.copies)
+        self._accumulator = Slot.at(base + slots.out * slots.copies, slots.accumulators, slots.copies)
+        self._resident = homes.resident(homes.root(nest.result)) if plan.setting.keeps else None
 
     def emit(self) -> None:
-        """Emit all tiles. Raises LoweringError when SRAM has no room for the tiling's block."""
-        self._operands.pin()
-        self._plan_block()
-        self._operands.pin()
-        self._operands.load_shared()
-        resident = self._result_home()
+        """Emit all tiles. What a tile reads is loaded before the tile ahead of it is computed."""
+        resident = self._resident
+        waiting: Tile | None = None
         for tile in tiles(self._nest, self._tiling):
-            self._emit_tile(tile, resident)
+            self._operands.load(tile)
+            if waiting is not None:
+                self._emit_tile(waiting, resident)
+            waiting = tile
+        assert waiting is not None
+        self._emit_tile(waiting, resident)
         if self._scatters and resident is None:
             self._copy_result(self._out.addresses[0], load=False)
-
-    # ---- memory
-
-    def _plan_block(self) -> None:
-        nest = self._nest
-        copies = result_copies(nest, self._tiling.order)
-        out, accumulators = result_bytes(nest, self._tiling.sizes)
-        operands = sum(size * count for _, size, count in self._operands.plan())
-        base = self._homes.scratchpad.block(operands + (out + accumulators) * copies)
-        if base is None:
-            msg = f"no room in SRAM for the tiles of {'+'.join(op.name for op in nest.ops)}"
-            raise LoweringError(msg)
-        base = self._operands.place(base)
-        self._out = Slot.at(base, out, copies)
-        self._accumulator = Slot.at(base + out * copies, accumulators, copies)
-
-    def _result_home(self) -> int | None:
-        """SRAM address of the whole result when it is kept there, else None: then every tile is stored."""
-        nest, scratchpad = self._nest, self._homes.scratchpad
-        root = self._homes.root(nest.result)
-        resident = scratchpad.resident(root)
-        if resident is not None:
-            scratchpad.pin(root)
-            resident.dirty = True
-            return resident.address
-        if self._scatters:
-            return None
-        covers = nest.parts == 1 or (self._covers_result() and not nest.continues)
-        if not (self._whole and covers and self._homes.computes(nest.result.tensor.element)):
-            return None
-        if not (self._homes.stays(nest.result) or nest.parts > 1):
-            return None
-        if nest.result.tensor.nbytes > scratchpad.capacity // _KEPT_PART:
-            return None
-        made = scratchpad.keep(root, nest.result.tensor.nbytes, dirty=True)
-        return None if made is None else made.address
-
-    def _covers_result(self) -> bool:
-        shape = self._nest.result.tensor.shape
-        box = box_of(self._nest.write, (0,) * len(self._nest.extents), self._nest.extents, self._nest.extents)
-        points = product(self._nest.extents[loop] for loop in self._result_loops)
-        return box.count == shape and points == box.size
 
     # ---- one tile
 
     def _emit_tile(self, tile: Tile, resident: int | None) -> None:
         nest = self._nest
-        if nest.moves_only and resident is None and not self._scatters:
-            source = self._moved(tile)
-            if source is not None:
-                self._store(source, tile)
-                return
+        if moves_directly(nest, self._setting):
+            self._store(self._moved(tile), tile)
+            return
         if nest.combiner is None or self._scatters:
             place = self._out_operand(tile, resident)
             self._compute(tile, place)
@@ -115,18 +74,17 @@ class KernelEmitter:
             if resident is None:
                 self._store(out, tile)
 
-    def _moved(self, tile: Tile) -> Region | None:
+    def _moved(self, tile: Tile) -> Region:
         """For movement alone: where the tile's elements lie in SRAM, to be stored from there."""
         assert isinstance(self._nest.body, Arg)
-        operand = self._operands.operand(self._nest.reads[self._nest.body.index], tile)
-        return None if operand.lookups else operand.region
+        return self._operands.operand(self._nest.reads[self._nest.body.index], tile).region
 
     def _result_sizes(self, tile: Tile) -> tuple[int, ...]:
         return tuple(tile.sizes[loop] for loop in self._result_loops)
 
     def _accumulator_region(self, tile: Tile, resident: int | None) -> Region:
         """Where a tile is combined: in the result itself, when that is kept and needs no finish."""
-        if resident is not None and isinstance(self._nest.finish, Arg) and self._nest.finish.index == 0:
+        if resident is not None and finishes_in_place(self._nest):
             return self._out_operand(tile, resident).region
         element = self._nest.combined_element
         if tile.first:
@@ -205,14 +163,18 @@ class KernelEmitter:
         b = pick(operands[1], (*roles.batch, *roles.k, *roles.n))
         place = {loop: position for position, loop in enumerate(self._result_loops)}
         out = pick(accumulator, [place[loop] for loop in (*roles.batch, *roles.m, *roles.n)])
-        self._stream.add(Matmul(0, 0, batch, m, n, k, a, b, out, accumulate=not tile.first))
+        factors = factor_elements(nest, roles)
+        flow, _ = self._homes.machine.best_dataflow(factors, *(product(sizes) for sizes in (batch, m, n, k)))
+        self._stream.add(
+            Matmul(0, 0, batch, m, n, k, a, b, out, accumulate=not tile.first, dataflow=self._homes.machine.asked(flow))
+        )
         self._stream.count(macs=product(tile.sizes))
 
     def _finish(self, tile: Tile, accumulator: Region, resident: int | None) -> Region:
         """Turn the accumulators into elements of the result; where there is nothing to do they are that already."""
         nest = self._nest
         assert nest.finish is not None
-        if isinstance(nest.finish, Arg) and nest.finish.index == 0:
+        if finishes_in_place(nest):
             return accumulator
         out = self._out_operand(tile, resident)
         inputs = [Operand(accumulator)]

@@ -10,6 +10,7 @@ from compiler.ir import Constant, Graph, Op, TensorType, Type, Value
 from compiler.lowering.machine import Machine
 from compiler.lowering.nests import Nest, Read
 from compiler.lowering.placement import Placed, place_all, prepared
+from compiler.lowering.plan import Searches
 from compiler.lowering.segment import Segment
 from compiler.ops.control import If as IfOperator
 from compiler.ops.control import Loop as LoopOperator
@@ -24,14 +25,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LoweringOptions:
-    """``fuse``: join nests into kernels; without it every nest is a kernel of its own."""
+    """``fuse``: join nests into kernels; without it every nest is a kernel of its own.
+
+    ``overlap``: tiles are chosen for engines that work at the same time; else for one after the other.
+    """
 
     fuse: bool = True
+    overlap: bool = True
 
 
 def lower(graph: Graph, target: Target, options: LoweringOptions = LoweringOptions()) -> Executable:
     """The executable of a graph with static inputs. Raises LoweringError."""
-    lowering = _Lowering(Machine(target), options)
+    lowering = _Lowering(Machine(target, options.overlap), options)
     block = lowering.block(graph, is_main=True)
     return Executable(
         target.name,
@@ -46,6 +51,7 @@ def lower(graph: Graph, target: Target, options: LoweringOptions = LoweringOptio
 class _Lowering:
     def __init__(self, machine: Machine, options: LoweringOptions) -> None:
         self._machine = machine
+        self._searches = Searches(machine)
         self._options = options
         self._slots: dict[Value, Slot] = {}
         self._programs = 0
@@ -128,7 +134,7 @@ class _Lowering:
         return [*steps, *aliases]
 
     def _run(self, nests: Sequence[Nest], roots: Mapping[Value, Value], kept: Iterable[Value]) -> Run:
-        segment = Segment(nests, roots, kept, self._machine, joined=self._options.fuse)
+        segment = Segment(nests, roots, kept, self._searches, joined=self._options.fuse)
         program = segment.build(f"program{self._programs}")
         self._programs += 1
         return Run(

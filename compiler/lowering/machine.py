@@ -8,21 +8,26 @@ from typing import TYPE_CHECKING
 
 from compiler.ops.work import Apply, Arg, Expression
 from compiler.targets.array import matmul_cycles
+from compiler.targets.functions import body_functions, function_cycles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from compiler.ir import ElementType
-    from compiler.targets.schema import Target
+    from compiler.targets.schema import Dataflow, Target
 
 _BYTE = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A target as lowering sees it. Cycles here only rank choices; the simulator's are the result."""
+    """A target as lowering sees it. Cycles here only rank choices; the simulator's are the result.
+
+    ``overlaps``: its engines work at the same time.
+    """
 
     target: Target
+    overlaps: bool = True
 
     @property
     def rows(self) -> int:
@@ -65,14 +70,35 @@ class Machine:
 
     def matrix_cycles(self, factors: tuple[ElementType, ElementType], batch: int, m: int, n: int, k: int) -> int:
         """Stall-free cycles of ``batch`` products on the array, for factors of types that it takes."""
-        product = self.target.matrix.product(*factors)
-        depth = 1 if product is None else product.depth
-        return matmul_cycles(self.target.matrix, m, n, k, batch=batch, depth=depth)
+        return self.best_dataflow(factors, batch, m, n, k)[1]
 
-    def vector_cycles(self, points: int, functions: int = 1) -> float:
-        """Cycles of a body of so many simple functions at so many points."""
+    def best_dataflow(
+        self, factors: tuple[ElementType, ElementType], batch: int, m: int, n: int, k: int
+    ) -> tuple[Dataflow, int]:
+        """The dataflow of the array that takes least cycles for such products (its own among equals), and these."""
+        matrix = self.target.matrix
+        product = matrix.product(*factors)
+        depth = 1 if product is None else product.depth
+        flows = [
+            (matmul_cycles(matrix, m, n, k, batch=batch, depth=depth, dataflow=flow), flow) for flow in matrix.dataflows
+        ]
+        cycles, flow = min(flows, key=lambda pair: pair[0])
+        return flow, cycles
+
+    def asked(self, flow: Dataflow) -> Dataflow | None:
+        """How an instruction asks for a dataflow: not at all for the array's own."""
+        return None if flow is self.target.matrix.dataflow else flow
+
+    def vector_cycles(self, points: int, cycles: int = 1) -> float:
+        """Cycles of one vector instruction over so many points, each of so many cycles."""
         unit = self.target.vector
-        return unit.cycles.start + ceil(points / unit.lanes) * functions * unit.cycles.simple
+        return unit.cycles.start + ceil(points / unit.lanes) * cycles
+
+    def body_cycles(self, body: Expression, *, combines: bool = False) -> int:
+        """Cycles of a body at one point of each lane, with the combiner's; moving an element takes one."""
+        cycles = self.target.vector.cycles
+        total = sum(function_cycles(node.function, cycles) for node in body_functions(body))
+        return max(total + (cycles.simple if combines else 0), 1)
 
 
 def elements_of(expression: Expression) -> Iterator[ElementType]:

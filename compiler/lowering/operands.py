@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from compiler.errors import LoweringError
 from compiler.lowering.stream import dense_strides, region, row_major
 from compiler.lowering.tiles import Slot
-from compiler.lowering.tiling import Box, Tiling, box_of, tabled_reads, tile_bytes
+from compiler.lowering.tiling import Box, Setting, Tiling, box_of, in_place, tabled_reads, tile_bytes
 from compiler.ops.work import Arg, Index, Literal
 from compiler.program.instructions import Lookup, Memory, Operand, Region, Transfer, Vector
 
@@ -18,73 +18,52 @@ if TYPE_CHECKING:
     from compiler.lowering.nests import Dims, Nest, Read
     from compiler.lowering.tiles import Homes, Tile
 
-_SHARED_PART: Final = 8
-"""A tensor is loaded whole, to stay, if it takes at most this part of SRAM."""
-
 
 class Operands:
-    """The operands of one nest. Between :meth:`plan` and the first tile, :meth:`place` says where the slots are."""
+    """The operands of one nest. Before the first tile :meth:`place` says where the slots are."""
 
-    def __init__(self, nest: Nest, tiling: Tiling, homes: Homes) -> None:
+    def __init__(self, nest: Nest, tiling: Tiling, setting: Setting, homes: Homes) -> None:
         self._nest = nest
         self._tiling = tiling
+        self._setting = setting
         self._homes = homes
         self._stream = homes.stream
         self._slots: dict[Read, Slot] = {}
 
-    def plan(self) -> list[tuple[Read, int, int]]:
-        """Each read and index table, the bytes of its tile, and the number of tiles that rotate."""
-        cut = set(self._tiling.order)
-        return [
-            (read, tile_bytes(read, self._tiling.sizes, self._nest.extents), 2 if cut & read.iterators() else 1)
-            for read in tabled_reads(self._nest)
-        ]
-
     def place(self, base: int) -> int:
-        """Lay the slots out from ``base``; returns the address after them."""
-        for read, size, copies in self.plan():
+        """Lay the slots of tiles out from ``base``, two where tiles change; returns the address after them."""
+        cut = set(self._tiling.order)
+        for read in tabled_reads(self._nest):
+            if in_place(read, self._nest, self._setting):
+                continue
+            size = tile_bytes(read, self._tiling.sizes, self._nest.extents)
+            copies = 2 if cut & read.iterators() else 1
             self._slots[read] = Slot.at(base, size, copies)
             base += size * copies
         return base
 
-    def pin(self) -> None:
-        """Keep the operands that are in SRAM there while the kernel runs."""
+    def load(self, tile: Tile) -> None:
+        """Bring everything that a tile reads into SRAM, ahead of its use."""
         for read in self._nest.all_reads:
-            self._homes.scratchpad.pin(self._homes.root(read.value))
-
-    def load_shared(self) -> None:
-        """Whole tensors that later kernels read too are loaded once and stay, if they are small enough."""
-        limit = self._homes.scratchpad.capacity // _SHARED_PART
-        for read in dict.fromkeys(self._nest.all_reads):
-            root = self._homes.root(read.value)
-            type_ = read.value.tensor
-            if self._homes.scratchpad.resident(root) or not read.is_affine or not self._homes.stays(read.value):
-                continue
-            if not 0 < type_.nbytes <= limit or not self._homes.computes(type_.element):
-                continue
-            address = self._homes.in_dram(read.value)
-            resident = self._homes.scratchpad.keep(root, type_.nbytes, dirty=False)
-            if resident is not None:
-                self._stream.copy_whole(type_, Memory.DRAM, address, resident.address)
+            self.operand(read, tile)
 
     def operand(self, read: Read, tile: Tile) -> Operand:
         """The tile of a read in SRAM, with a stride for each loop of the nest; loaded unless it is there."""
-        scratchpad, root = self._homes.scratchpad, self._homes.root(read.value)
-        resident = scratchpad.resident(root)
+        resident = self._homes.resident(self._homes.root(read.value))
         if not read.is_affine:
-            return self._gathered(read, tile, None if resident is None else resident.address)
+            return self._gathered(read, tile, resident)
         box = box_of(read.dims, tile.origin, tile.sizes, self._nest.extents)
         inside = _clip(box, read.value.tensor.shape)
         if resident is not None and inside == box:
             base, strides = linear(read.dims, dense_strides(read.value.tensor), tile.origin)
-            return Operand(region(Memory.SRAM, resident.address + base, read.value.tensor.element, strides))
+            return Operand(region(Memory.SRAM, resident + base, read.value.tensor.element, strides))
         slot = self._slots[read]
         loops = sorted(read.iterators())
         key = tuple(tile.origin[loop] for loop in loops) + tuple(tile.sizes[loop] for loop in loops)
         address = slot.find(key)
         if address is None:
             address = slot.take(key)
-            self._load_box(read, box, inside, address, None if resident is None else resident.address)
+            self._load_box(read, box, inside, address, resident)
         return self._boxed(read, box, address, tile)
 
     def _boxed(self, read: Read, box: Box, address: int, tile: Tile) -> Operand:

@@ -17,7 +17,8 @@ from compiler.lowering.machine import Machine
 from compiler.lowering.memory import Hazards, Space, Span
 from compiler.lowering.nests import Nest, nests_of
 from compiler.lowering.placement import on_matrix, place, prepared
-from compiler.lowering.tiling import Tiler, box_of
+from compiler.lowering.search import Tiler
+from compiler.lowering.tiling import box_of
 from compiler.ops.contraction import Conv, MatMul
 from compiler.ops.elementwise import Add, Exp, Max, Mul
 from compiler.ops.movement import Transpose
@@ -165,8 +166,9 @@ def test_reason_names_the_operator_without_loops() -> None:
 def test_tiles_fit_their_budget_and_cover_the_nest(shape: tuple[int, int, int], budget: int) -> None:
     m, n, k = shape
     (nest,) = _nests([(m, k), (k, n)], lambda b, x, y: b(MatMul, x, y))
-    tiling = Tiler(nest, on_matrix(nest, MACHINE), MACHINE, budget).choose()
-    assert tiling is not None
+    choice = Tiler(nest, on_matrix(nest, MACHINE), MACHINE, budget).choose()
+    assert choice is not None
+    tiling = choice.tiling
     assert tiling.footprint <= budget
     assert all(1 <= size <= extent for size, extent in zip(tiling.sizes, nest.extents, strict=True))
     assert set(tiling.order) == {

@@ -10,7 +10,8 @@ from compiler.lowering.contraction import contraction_of, factor_elements, with_
 from compiler.lowering.fusion import with_immediates
 from compiler.lowering.machine import Machine, elements_of
 from compiler.lowering.nests import LookupIndex, Nest, nests_of, rewrite_expression
-from compiler.lowering.tiling import Tiler, scatters, tabled_reads
+from compiler.lowering.search import Tiler
+from compiler.lowering.tiling import scatters, tabled_reads
 from compiler.ops.registry import Operator
 from compiler.ops.work import Index, Literal
 
@@ -134,9 +135,10 @@ def on_matrix(nest: Nest, machine: Machine) -> Contraction | None:
     batch, m, n, k = sizes
     on_array = machine.matrix_cycles(factor_elements(nest, found), batch, m, n, k)
     elements = (nest.accumulate, *(read.value.tensor.element for read in nest.reads))
-    if not all(element is not None and machine.computes(element) for element in elements):
+    if not all(element is not None and machine.may_compute(element) for element in elements):
         return found
-    return found if on_array <= machine.vector_cycles(nest.points, 2) else None
+    on_vector = machine.body_cycles(with_wide_products(nest).body, combines=True)
+    return found if on_array <= machine.vector_cycles(nest.points, on_vector) else None
 
 
 def _nest_reason(nest: Nest, machine: Machine) -> str | None:

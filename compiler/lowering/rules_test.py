@@ -13,7 +13,8 @@ from compiler.lowering.fusion import expression_size
 from compiler.lowering.machine import Machine
 from compiler.lowering.nests import Nest, nests_of, rewrite_expression
 from compiler.lowering.placement import place
-from compiler.lowering.tiling import Tiler, _loads, result_copies
+from compiler.lowering.search import Tiler, _loads
+from compiler.lowering.tiling import NOTHING_RESIDENT, result_slots
 from compiler.ops.contraction import MatMul
 from compiler.ops.movement import Transpose
 from compiler.ops.registry import Operator
@@ -91,7 +92,8 @@ def test_only_a_result_that_is_cut_has_two_tiles() -> None:
     nest = _product()
     m, n, k = 0, 1, 2
     assert nest.folded == (k,)
-    assert [result_copies(nest, cut) for cut in ((), (k,), (m,), (n, k))] == [1, 1, 2, 2]
+    slots = [result_slots(nest, NOTHING_RESIDENT, nest.extents, cut) for cut in ((), (k,), (m,), (n, k))]
+    assert [found.copies for found in slots] == [1, 1, 2, 2]
 
 
 def test_transfers_cost_a_latency_and_their_bytes_a_tile() -> None:

@@ -10,17 +10,15 @@ from compiler.lowering.fusion import fuse
 from compiler.lowering.kernel import KernelEmitter
 from compiler.lowering.memory import Space
 from compiler.lowering.placement import on_matrix
-from compiler.lowering.sram import Resident, Scratchpad
+from compiler.lowering.plan import Plan, Searches, Stay, Uses, plan_kernels
 from compiler.lowering.stream import Stream
-from compiler.lowering.tiling import Tiler, tabled_reads
+from compiler.lowering.tiling import product, tabled_reads
 from compiler.program.executable import Program, Role
 from compiler.program.instructions import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from compiler.ir import ElementType
-    from compiler.lowering.machine import Machine
     from compiler.lowering.nests import Nest
 
 
@@ -36,12 +34,13 @@ class Segment:
         nests: Sequence[Nest],
         roots: Mapping[Value, Value],
         kept: Iterable[Value],
-        machine: Machine,
+        searches: Searches,
         *,
         joined: bool,
     ) -> None:
+        machine = searches.machine
         self.stream = Stream(Space(machine.target.dram.bytes))
-        self._machine = machine
+        self.machine = machine
         self._roots = roots
         self._kept = tuple(dict.fromkeys(kept))
         outside = {value for value, root in roots.items() if root in self._kept or value is not root}
@@ -50,15 +49,11 @@ class Segment:
         if joined:
             most_inputs = machine.target.limits.inputs
             self._nests = fuse(nests, shared, lambda nest: on_matrix(nest, machine) is not None, most_inputs)
-        self._current = -1
-        self._readers: dict[Value, list[int]] = {}
-        for number, nest in enumerate(self._nests):
-            for read in tabled_reads(nest):
-                self._readers.setdefault(self.root(read.value), []).append(number)
-        self._last_write = {self.root(nest.result): number for number, nest in enumerate(self._nests)}
-        self._written: set[Value] = set()
+        self._uses = Uses(self._nests, self.root)
+        self._plan: Plan = plan_kernels(self._nests, self.root, frozenset(self._kept), searches)
+        self._here: dict[Value, Stay] = {}
+        self._dirty: set[Value] = set()
         self._counted: set[Value] = set()
-        self.scratchpad = Scratchpad(machine.sram_bytes, self._next_use, self._spill)
         self.inputs: list[Value] = []
         self.outputs: list[Value] = []
 
@@ -68,27 +63,16 @@ class Segment:
         """The value whose bytes ``value`` is."""
         return self._roots.get(value, value)
 
-    def computes(self, element: ElementType) -> bool:
-        """Whether the vector unit takes elements of this type."""
-        return self._machine.may_compute(element)
-
-    def stays(self, value: Value) -> bool:
-        """Whether a later kernel reads the value."""
-        return any(number > self._current for number in self._readers.get(self.root(value), ()))
-
-    def _next_use(self, root: Value) -> int | None:
-        """The first kernel not yet over that reads the value or writes a part of it, else None."""
-        later = [number for number in self._readers.get(root, ()) if number >= self._current]
-        if later:
-            return later[0]
-        return self._last_write[root] if self._last_write.get(root, -1) >= self._current else None
+    def resident(self, root: Value) -> int | None:
+        """SRAM address of the tensor, if the current kernel finds all of it there."""
+        stay = self._here.get(root)
+        return None if stay is None else stay.address
 
     def in_dram(self, value: Value) -> int:
-        """DRAM address of the content of a value; a dirty resident is written there first."""
+        """DRAM address of the content of a value; what only SRAM has is written there first."""
         root = self.root(value)
-        resident = self.scratchpad.resident(root)
-        if resident is not None and resident.dirty:
-            self._spill(resident)
+        if root in self._dirty:
+            self._spill(self._here[root])
         if root not in self.stream.buffers:
             msg = f"{root} is read before any kernel has written it"
             raise LoweringError(msg)
@@ -99,12 +83,10 @@ class Segment:
         root = self.root(value)
         return self.stream.buffer(root, Role.TEMPORARY).address
 
-    def _spill(self, resident: Resident) -> None:
-        if self._next_use(resident.value) is None and resident.value not in self._kept:
-            return
-        home = self.stream.buffer(resident.value, Role.TEMPORARY).address
-        self.stream.copy_whole(resident.value.tensor, Memory.SRAM, resident.address, home)
-        resident.dirty = False
+    def _spill(self, stay: Stay) -> None:
+        home = self.stream.buffer(stay.root, Role.TEMPORARY).address
+        self.stream.copy_whole(stay.root.tensor, Memory.SRAM, stay.address, home)
+        self._dirty.discard(stay.root)
 
     # ---- building
 
@@ -112,25 +94,24 @@ class Segment:
         """Emit every kernel. Raises LoweringError when a kernel does not fit at any budget."""
         self._declare()
         for number, nest in enumerate(self._nests):
-            self._current = number
-            self.stream.begin_kernel(nest.ops)
+            self.stream.begin_kernel(nest.ops, self._product(nest))
             self._count_compulsory(nest)
-            if nest.points:
-                self._emit(nest)
+            self._emit(number, nest)
             self._end_kernel(number, nest)
         return Program(
             name,
-            self._machine.target.name,
+            self.machine.target.name,
             tuple(self.stream.buffers.values()),
             self.stream.kernels(),
             tuple(self.stream.steps),
             self.stream.dram.peak,
-            self.scratchpad.peak,
+            self._plan.packing.peak,
+            self._plan.packing.bound,
         )
 
     def _declare(self) -> None:
-        produced = set(self._last_write)
-        for root in self._readers:
+        produced = set(self._uses.last_write)
+        for root in self._uses.reads:
             if root in produced:
                 continue
             if not root.tensor.size:
@@ -148,19 +129,28 @@ class Segment:
             self.stream.buffer(root, Role.OUTPUT)
             self.outputs.append(root)
 
-    def _emit(self, nest: Nest) -> None:
-        contraction = on_matrix(nest, self._machine)
-        budget = self._machine.sram_bytes // 2
-        while True:
-            tiling = Tiler(nest, contraction, self._machine, budget).choose()
-            if tiling is None and budget < self._machine.sram_bytes:
-                budget = self._machine.sram_bytes
-                continue
-            if tiling is None:
-                msg = f"no tile of {'+'.join(op.name for op in nest.ops)} fits {budget} bytes of SRAM"
-                raise LoweringError(msg)
-            KernelEmitter(nest, tiling, contraction, self).emit()
+    def _product(self, nest: Nest) -> tuple[int, ...]:
+        roles = on_matrix(nest, self.machine)
+        if roles is None:
+            return ()
+        return tuple(
+            product(nest.extents[loop] for loop in loops) for loops in (roles.batch, roles.m, roles.n, roles.k)
+        )
+
+    def _emit(self, number: int, nest: Nest) -> None:
+        plan = self._plan.kernels[number]
+        if plan is None:
             return
+        for stay in plan.leaves:
+            if stay.root in self._dirty:
+                self._spill(stay)
+        self._here = plan.stays
+        for stay in plan.loads:
+            address = self.in_dram(stay.root)
+            self.stream.copy_whole(stay.root.tensor, Memory.DRAM, address, stay.address)
+        KernelEmitter(nest, plan, on_matrix(nest, self.machine), self).emit()
+        if plan.setting.keeps:
+            self._dirty.add(self.root(nest.result))
 
     def _count_compulsory(self, nest: Nest) -> None:
         for read in tabled_reads(nest):
@@ -175,10 +165,7 @@ class Segment:
 
     def _end_kernel(self, number: int, nest: Nest) -> None:
         root = self.root(nest.result)
-        if self._last_write[root] == number and root in self._kept:
+        if self._uses.last_write[root] == number and root in self._kept:
             self.stream.count(compulsory=root.tensor.nbytes)
-            resident = self.scratchpad.resident(root)
-            if resident is not None and resident.dirty:
-                self._spill(resident)
-        self._current = number + 1
-        self.scratchpad.end_kernel()
+            if root in self._dirty:
+                self._spill(self._here[root])

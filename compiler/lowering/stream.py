@@ -48,6 +48,7 @@ class _KernelNotes:
     macs: int = 0
     operations: int = 0
     compulsory: int = 0
+    product: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -60,9 +61,9 @@ class Stream:
     _hazards: Hazards = field(default_factory=Hazards)
     _kernels: list[_KernelNotes] = field(default_factory=list)
 
-    def begin_kernel(self, ops: tuple[Op, ...]) -> None:
-        """Instructions from here on belong to a new kernel."""
-        self._kernels.append(_KernelNotes(ops))
+    def begin_kernel(self, ops: tuple[Op, ...], product: tuple[int, ...] = ()) -> None:
+        """Instructions from here on belong to a new kernel; ``product``: batch, M, N, K of its sum of products."""
+        self._kernels.append(_KernelNotes(ops, product=product))
 
     def count(self, *, macs: int = 0, operations: int = 0, compulsory: int = 0) -> None:
         """Add to the current kernel's least cost."""
@@ -77,7 +78,8 @@ class Stream:
         for notes in self._kernels:
             names = tuple(op.name for op in dict.fromkeys(notes.ops))
             location = Location().fused(*(op.location for op in notes.ops))
-            found.append(Kernel("+".join(names), names, location, notes.macs, notes.operations, notes.compulsory))
+            counts = (notes.macs, notes.operations, notes.compulsory, notes.product)
+            found.append(Kernel("+".join(names), names, location, *counts))
         return tuple(found)
 
     def buffer(self, value: Value, role: Role, constant: Constant | None = None) -> Buffer:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from compiler.ir import ElementType, Value
+    from compiler.ir import Value
+    from compiler.lowering.machine import Machine
     from compiler.lowering.nests import Nest
-    from compiler.lowering.sram import Scratchpad
     from compiler.lowering.stream import Stream
     from compiler.lowering.tiling import Tiling
 
@@ -20,7 +20,7 @@ class Homes(Protocol):
     """Where the tensors of a program are. Aliases share the home of their root."""
 
     stream: Stream
-    scratchpad: Scratchpad
+    machine: Machine
 
     def root(self, value: Value) -> Value:
         """The value whose bytes ``value`` is."""
@@ -31,11 +31,8 @@ class Homes(Protocol):
     def dram_result(self, value: Value) -> int:
         """DRAM address for a result that a kernel writes tile by tile."""
 
-    def stays(self, value: Value) -> bool:
-        """Whether a later kernel reads the value."""
-
-    def computes(self, element: ElementType) -> bool:
-        """Whether the vector unit takes elements of this type."""
+    def resident(self, root: Value) -> int | None:
+        """SRAM address of a tensor that the kernel finds there whole, else None."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,8 @@ class Kernel:
     """What a group of instructions computes, for reports: the operators it stands for and its least possible cost.
 
     ``macs`` counts multiply-accumulates on the matrix array, ``operations`` scalar operations on the vector unit,
-    ``compulsory_bytes`` the DRAM bytes of its inputs, constants and outputs, each once.
+    ``compulsory_bytes`` the DRAM bytes of its inputs, constants and outputs, each once. ``product``: the whole batch,
+    M, N and K of a sum of products on the matrix array.
     """
 
     name: str
@@ -45,11 +46,16 @@ class Kernel:
     macs: int
     operations: int
     compulsory_bytes: int
+    product: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One uninterrupted run of the accelerator. ``sram_bytes`` is the highest SRAM address used, plus one."""
+    """One uninterrupted run of the accelerator. ``sram_bytes`` is the highest SRAM address used, plus one.
+
+    ``sram_bound_bytes`` is the most bytes of SRAM that are in use at one time, which no placement goes under (0: not
+    known).
+    """
 
     name: str
     target: str
@@ -58,6 +64,7 @@ class Program:
     body: tuple[Step, ...]
     dram_bytes: int
     sram_bytes: int
+    sram_bound_bytes: int = 0
 
 
 Slot: TypeAlias = int

@@ -63,6 +63,7 @@ def read_program(statements: Sequence[ast.stmt], data: Mapping[str, Array]) -> P
     arguments = Arguments(head)
     name, target = string(arguments.next("its name")), string(arguments.next("its target"))
     dram, sram = integer(arguments.required("dram")), integer(arguments.required("sram"))
+    bound = arguments.named("sram_bound")
     arguments.end()
     buffers: list[Buffer] = []
     kernels: list[Kernel] = []
@@ -76,7 +77,16 @@ def read_program(statements: Sequence[ast.stmt], data: Mapping[str, Array]) -> P
         else:
             break
         rest.pop(0)
-    return Program(name, target, tuple(buffers), tuple(kernels), _steps(rest, 0), dram, sram)
+    return Program(
+        name,
+        target,
+        tuple(buffers),
+        tuple(kernels),
+        _steps(rest, 0),
+        dram,
+        sram,
+        0 if bound is None else integer(bound),
+    )
 
 
 def _choice(enum: type[Choice], node: ast.AST) -> Choice:
@@ -127,9 +137,11 @@ def _kernel(call: ast.Call) -> Kernel:
     name = string(arguments.next("a name"))
     operators = tuple(string(item) for item in items(arguments.next("operators")))
     where = syntax.location(arguments.next("a location"))
-    counts = [integer(arguments.required(key)) for key in ("macs", "operations", "compulsory")]
+    macs, operations, compulsory = (integer(arguments.required(key)) for key in ("macs", "operations", "compulsory"))
+    product = arguments.named("product")
     arguments.end()
-    return Kernel(name, operators, where, *counts)
+    extents = () if product is None else integers(product)
+    return Kernel(name, operators, where, macs, operations, compulsory, extents)
 
 
 def _steps(statements: Iterable[ast.stmt], depth: int) -> tuple[Step, ...]:

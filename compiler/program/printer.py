@@ -266,6 +266,8 @@ def _constant(constant: Constant) -> str:
 
 def _program_lines(program: Program) -> Iterator[str]:
     sizes = {"dram": str(program.dram_bytes), "sram": str(program.sram_bytes)}
+    if program.sram_bound_bytes:
+        sizes["sram_bound"] = str(program.sram_bound_bytes)
     yield _call("program", [repr(program.name), repr(program.target)], **sizes)
     for buffer in program.buffers:
         constant = None if buffer.constant is None else _constant(buffer.constant)
@@ -277,6 +279,8 @@ def _program_lines(program: Program) -> Iterator[str]:
             "operations": str(kernel.operations),
             "compulsory": str(kernel.compulsory_bytes),
         }
+        if kernel.product:
+            counts["product"] = _list(map(str, kernel.product))
         shown = [repr(kernel.name), _list(map(repr, kernel.operators)), repr(location_text(kernel.location))]
         yield _call("kernel", shown, **counts)
     yield from _steps(program.body, 0)

@@ -248,6 +248,11 @@ class SimulationReport:
         return max((report.program.sram_bytes for report, _ in self.programs), default=0)
 
     @property
+    def sram_bound_bytes(self) -> int:
+        """The most bytes of SRAM that are in use at one time in any program, under which no peak can be."""
+        return max((report.program.sram_bound_bytes for report, _ in self.programs), default=0)
+
+    @property
     def energy_by_component(self) -> dict[str, float]:
         """Picojoules by component."""
         parts: dict[str, list[float]] = {name: [] for name in (*COMPONENTS, STATIC, HOST)}
