@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import zipfile
 from pathlib import Path
@@ -75,9 +76,15 @@ def program_of(model: Any, inputs: Sequence[Any] | None = None, *, name: str | N
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """TensorFlow's greeting on standard error is no diagnosis; what a user set stays."""
+    """TensorFlow's greetings and advice on standard error are no diagnoses; what a user set comes back."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    yield
+    logger = logging.getLogger("tensorflow")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _first_line(error: BaseException) -> str:
@@ -96,16 +103,40 @@ def _from_path(path: Path, name: str | None) -> Program:
 
 
 def _from_saved_model(path: Path, name: str | None) -> Program:
+    """By the loader that serving uses: it needs the graph and the values alone, and none of the model's Python objects.
+
+    Inputs and outputs are in the order of their keys, which is how ``tf.nest`` flattens a dictionary.
+    """
     import tensorflow as tf
 
     if not (path / _SAVED).is_file():
         raise InvalidModel(f"folder {path} is no SavedModel: it has no file {_SAVED}")
+    graph = tf.Graph()
     try:
-        loaded = tf.saved_model.load(str(path))
+        with graph.as_default(), tf.compat.v1.Session(graph=graph) as session:
+            loaded = tf.compat.v1.saved_model.load(session, [tf.saved_model.SERVING], str(path))
+            captured = _values(graph, session)
     except Exception as error:
-        # TensorFlow raises whatever its readers of protobufs, checkpoints and objects do.
+        # TensorFlow raises whatever its readers of protobufs and checkpoints do.
         raise InvalidModel(f"SavedModel {path} cannot be loaded: {_first_line(error)}") from error
-    names = sorted(getattr(loaded, "signatures", {}))
+    chosen = loaded.signature_def[_signature_name(path, loaded.signature_def, name)]
+    return Program(
+        graph,
+        _ends(path, graph, chosen.inputs),
+        _ends(path, graph, chosen.outputs),
+        captured,
+        source=path.name,
+        library=_library(graph.as_graph_def()),
+    )
+
+
+def _library(definition: Any) -> dict[str, Any]:  # noqa: ANN401 - a GraphDef
+    return {found.signature.name: found for found in definition.library.function}
+
+
+def _signature_name(path: Path, signatures: Any, name: str | None) -> str:  # noqa: ANN401
+    """The signature that is asked for, else the default one, else the only one. Raises InvalidModel."""
+    names = sorted(found for found in signatures if not found.startswith("__") and signatures[found].outputs)
     if not names:
         raise InvalidModel(
             f"SavedModel {path} has no signature; save it with `tf.saved_model.save(model, path, "
@@ -116,7 +147,32 @@ def _from_saved_model(path: Path, name: str | None) -> Program:
     chosen = name if name is not None else _DEFAULT if _DEFAULT in names else names[0]
     if chosen not in names:
         raise InvalidModel(f"SavedModel {path} has no signature '{chosen}'; expected one of {names}")
-    return _from_function(loaded.signatures[chosen], source=path.name, owner=loaded, traced=False)
+    return chosen
+
+
+def _values(graph: Any, session: Any) -> dict[str, Array]:  # noqa: ANN401
+    """The values of all variables that have one, by the name of the node that gives their handle."""
+    import tensorflow as tf
+
+    operations = graph.get_operations()
+    handles = {operation.name: operation.outputs[0] for operation in operations if operation.type == "VarHandleOp"}
+    there = session.run({name: tf.raw_ops.VarIsInitializedOp(resource=handle) for name, handle in handles.items()})
+    reads = {
+        name: tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.as_dtype(handle.op.get_attr("dtype")))
+        for name, handle in handles.items()
+        if there[name]
+    } | {operation.name: operation.outputs[0] for operation in operations if operation.type == "VariableV2"}
+    values: dict[str, Array] = session.run(reads)
+    return values
+
+
+def _ends(path: Path, graph: Any, infos: Any) -> tuple[tuple[str, Any], ...]:  # noqa: ANN401
+    found = []
+    for key in sorted(infos):
+        if infos[key].WhichOneof("encoding") != "name":
+            raise InvalidModel(f"SavedModel {path}: '{key}' of the signature is no dense tensor")
+        found.append((str(key), graph.get_tensor_by_name(infos[key].name)))
+    return tuple(found)
 
 
 def _from_keras_file(path: Path) -> Program:
@@ -168,49 +224,19 @@ def _from_graph_def(definition: Any, source: str) -> Program:  # noqa: ANN401
     ]
     if not outputs:
         raise InvalidModel(f"GraphDef {source or 'given'} has no outputs: every node is used by another or is constant")
-    return Program(graph, tuple((value.op.name, value) for value in inputs), tuple(outputs), source=source)
+    named = tuple((value.op.name, value) for value in inputs)
+    return Program(graph, named, tuple(outputs), source=source, library=_library(definition))
 
 
-def _from_function(function: Any, *, source: str = "", owner: Any = None, traced: bool = True) -> Program:  # noqa: ANN401
+def _from_function(function: Any, *, source: str = "", owner: Any = None) -> Program:  # noqa: ANN401
     """A concrete function: its inputs and outputs in the flattened order, what it captures by placeholder."""
-    graph = function.graph
-    captured = {
-        inner.op.name: outer
-        for outer, inner in zip(
-            function.captured_inputs, graph.inputs[len(graph.inputs) - _captures(function) :], strict=True
-        )
-    }
-    given = graph.inputs[: len(graph.inputs) - len(captured)]
-    outputs = _named_outputs(function)
-    names = _input_names(function, given)
+    graph, outer = function.graph, function.captured_inputs
+    count = len(graph.inputs) - len(outer)
+    captured = {inner.op.name: value for inner, value in zip(graph.inputs[count:], outer, strict=True)}
+    inputs = tuple((str(value.op.name), value) for value in graph.inputs[:count])
     return Program(
-        graph,
-        tuple(zip(names, given, strict=True)),
-        outputs,
-        captured,
-        source=source,
-        traced=traced,
-        owner=(owner, function),
+        graph, inputs, _named_outputs(function), captured, source=source, traced=not source, owner=(owner, function)
     )
-
-
-def _captures(function: Any) -> int:  # noqa: ANN401
-    return len(function.captured_inputs)
-
-
-def _input_names(function: Any, given: Sequence[Any]) -> list[str]:  # noqa: ANN401
-    """The names of a signature's keywords where it has them, else those of the placeholders."""
-    import tensorflow as tf
-
-    args, kwargs = function.structured_input_signature or ((), {})
-    names = [str(value.op.name) for value in given]
-    if not args and kwargs and all(isinstance(item, tf.TensorSpec) for item in kwargs.values()):
-        keys = sorted(kwargs)
-        by_name = {name: name.removeprefix(f"{_DEFAULT}_") for name in names}
-        if len(keys) == len(names) and set(by_name.values()) != set(keys):
-            return keys
-        return list(by_name.values()) if len(set(by_name.values())) == len(names) else names
-    return names
 
 
 def _named_outputs(function: Any) -> tuple[tuple[str, Any], ...]:  # noqa: ANN401
@@ -284,7 +310,7 @@ def _from_keras(model: Any, inputs: Sequence[Any] | None, source: str = "") -> P
         found_program.captured,
         source=source,
         batched=own,
-        traced=not source,
+        traced=found_program.traced,
         owner=found_program.owner,
     )
 

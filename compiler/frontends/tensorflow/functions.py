@@ -15,10 +15,25 @@ if TYPE_CHECKING:
 
 def function_graph(site: Site, name: str) -> Any:  # noqa: ANN401 - a FuncGraph
     """The graph of a function that a node calls. Raises InvalidModel where it is missing."""
-    found = site.operation.graph._get_function(name)  # noqa: SLF001 - there is no public way to a graph's functions
-    if found is None:
-        raise InvalidModel(f"node '{site.operation.name}' calls function '{name}', which the model does not have")
-    return found.graph
+    known = site.body.program.functions
+    if name not in known:
+        found = site.operation.graph._get_function(name)  # noqa: SLF001 - there is no public way to a graph's functions
+        definition = site.body.program.library.get(name)
+        if hasattr(found, "graph"):
+            known[name] = found.graph
+        elif definition is not None:
+            known[name] = _from_definition(site.body.program.graph, definition)
+        else:
+            raise InvalidModel(f"node '{site.operation.name}' calls function '{name}', which the model does not have")
+    return known[name]
+
+
+def _from_definition(outer: Any, definition: Any) -> Any:  # noqa: ANN401
+    """The graph of a function that came with a graph, and that nobody traced here."""
+    from tensorflow.python.framework.function_def_to_graph import function_def_to_graph
+
+    with outer.as_default():
+        return function_def_to_graph(definition)
 
 
 def inline(

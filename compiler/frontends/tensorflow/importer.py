@@ -81,23 +81,29 @@ class Body:
     def run(self, graph: Any, wanted: Sequence[Any]) -> None:  # noqa: ANN401 - a tf.Graph and symbolic tensors
         """Convert the nodes that ``wanted`` needs, in the graph's order.
 
-        Raises UnsupportedOperator where a node writes to a variable, needed or not: a compiled model keeps no state.
+        Raises UnsupportedOperator where a node that would run writes to a variable: a compiled model keeps no state.
+        All nodes of a function run; of a plain graph, which holds its own initialization too, those that an output
+        waits for.
         """
         needed = self._needed(wanted)
+        runs = None if hasattr(graph, "control_outputs") else self._needed(wanted, controls=True)
         for operation in graph.get_operations():
             if operation.name in needed:
                 self._convert(operation)
-            else:
+            elif runs is None or operation.name in runs:
                 self._refuse_write(operation)
 
-    def _needed(self, wanted: Iterable[Any]) -> set[str]:
+    def _needed(self, wanted: Iterable[Any], *, controls: bool = False) -> set[str]:
+        """Names of the nodes on which values depend; with ``controls`` also of those that only run before them."""
         stack = [value.op for value in wanted if value.name not in self.env]
         needed = {operation.name for operation in stack}
         while stack:
-            for value in stack.pop().inputs:
-                if value.name not in self.env and value.op.name not in needed:
-                    needed.add(value.op.name)
-                    stack.append(value.op)
+            operation = stack.pop()
+            before = [value.op for value in operation.inputs if value.name not in self.env]
+            for source in [*before, *operation.control_inputs] if controls else before:
+                if source.name not in needed:
+                    needed.add(source.name)
+                    stack.append(source)
         return needed
 
     def _refuse_write(self, operation: Any) -> None:  # noqa: ANN401
@@ -134,11 +140,11 @@ class Body:
         found = self.program.captured.get(operation.name)
         if found is None:
             return None
-        if found.dtype.name == "resource":
+        if operation.outputs[0].dtype.name == "resource":
             return Variable(found, operation.name)
-        if not hasattr(found, "numpy"):
-            return None
-        return self.b.constant(Constant.of(np.asarray(found.numpy())))
+        if isinstance(found, np.ndarray):
+            return self.b.constant(Constant.of(found))
+        return self.b.constant(Constant.of(np.asarray(found.numpy()))) if hasattr(found, "numpy") else None
 
     def tensor(self, name: str, value: Any) -> Value:  # noqa: ANN401 - a symbolic tensor
         """The value of an output. Raises UnsupportedOperator where it is no tensor."""

@@ -25,3 +25,7 @@ class Program:
     batched: bool = False
     traced: bool = False
     owner: Any = None
+    library: Mapping[str, Any] = field(default_factory=dict)
+    """Definitions (FunctionDef) of the functions that came with a graph, by name."""
+    functions: dict[str, Any] = field(default_factory=dict)
+    """Graphs of the functions that were called so far, by name."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from compiler.errors import InvalidModel
-from compiler.ir import Array
+
+if TYPE_CHECKING:
+    from compiler.ir import Array
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A captured handle of a variable, by the name of the placeholder that stands for it."""
+    """A variable, by the name of the node that gives its handle: an eager handle, or its value itself."""
 
     handle: Any
     name: str
@@ -25,22 +27,27 @@ class Variable:
 
     def read(self, dtype: Any) -> Array:  # noqa: ANN401 - a tf.DType
         """The value that the variable has now. Raises InvalidModel where it has none or is no variable."""
+        if isinstance(self.handle, np.ndarray):
+            return self.handle
         import tensorflow as tf
 
         try:
             with tf.init_scope():
                 return np.asarray(tf.raw_ops.ReadVariableOp(resource=self.handle, dtype=dtype).numpy())
         except tf.errors.OpError as error:
-            reason = str(error.message).splitlines()[0]
-            raise InvalidModel(f"variable '{self.name}' has no value: {reason}") from error
+            raise self._without_value(error) from error
 
     def shape(self) -> list[int]:
         """The sizes that the variable has now. Raises InvalidModel where it has no value."""
+        if isinstance(self.handle, np.ndarray):
+            return list(self.handle.shape)
         import tensorflow as tf
 
         try:
             with tf.init_scope():
                 return [int(size) for size in tf.raw_ops.VariableShape(input=self.handle).numpy()]
         except tf.errors.OpError as error:
-            reason = str(error.message).splitlines()[0]
-            raise InvalidModel(f"variable '{self.name}' has no value: {reason}") from error
+            raise self._without_value(error) from error
+
+    def _without_value(self, error: Any) -> InvalidModel:  # noqa: ANN401 - a tf.errors.OpError
+        return InvalidModel(f"variable '{self.name}' has no value: {str(error.message).splitlines()[0]}")

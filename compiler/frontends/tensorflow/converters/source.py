@@ -24,6 +24,15 @@ def placeholder(site: Site) -> Results:
     return found
 
 
+@converts("VarHandleOp", "VariableV2")
+def variable_of_graph(site: Site) -> Results:
+    """A variable whose value came with the graph."""
+    found = site.body.captured(site.operation)
+    if found is None:
+        site.refuse("the graph holds no value of this variable: freeze it, or save it as a SavedModel")
+    return found
+
+
 @converts("Const")
 def const(site: Site) -> Value:
     """A constant, not copied where TensorFlow does not."""
