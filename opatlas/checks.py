@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ def check_model(
         "model": model.name,
         "target": compiled.target.name,
         "placement": result.placement,
-        "outputs": _compare(compiled, result.outputs or (), load_model(model, weights), feeds),
+        "outputs": _compare(compiled, result.outputs or (), load_model(model, weights, feeds), feeds, native_of(model)),
         "host_operators": host_operators_json(result),
     }
 
@@ -60,13 +61,17 @@ def locate(model: Path, target: str, draw: Draw, precision: str | None) -> dict[
 
 
 def _compare(
-    compiled: CompiledModel, outputs: Sequence[Any], model: ModelProto, feeds: Mapping[str, Any]
+    compiled: CompiledModel,
+    outputs: Sequence[Any],
+    model: ModelProto,
+    feeds: Mapping[str, Any],
+    native: Native | None = None,
 ) -> list[dict[str, Any]]:
     from reports.agreement import compare_output
 
     dtype = _narrow_dtype(compiled)
     if dtype is None:
-        reference, found = run_onnxruntime(model, feeds), list(outputs)
+        reference, found = (native or partial(run_onnxruntime, model))(feeds), list(outputs)
     else:
         reference = run_onnxruntime(*_in_type(dtype, model, feeds))
         # These were cast from the narrow type at the model's border, so nothing is lost by going back.
@@ -126,12 +131,37 @@ def _modern(model: ModelProto) -> ModelProto:
         return model
 
 
-def load_model(model: Path, weights: Path | None = None) -> ModelProto:
-    """Read an ONNX file with its external data, or a Caffe network as the ONNX model that its graph is written as."""
+Native = Callable[[Mapping[str, Any]], Sequence[Any]]
+"""What a model's own framework computes for inputs by name."""
+
+
+def native_of(model: Path) -> Native | None:
+    """Return what runs a model in the framework that wrote it, where that is not onnxruntime and can run files."""
+    from compiler.frontends.door import is_tensorflow
+
+    if not is_tensorflow(model):
+        return None
+    from compiler.frontends.tensorflow import run_native
+
+    return partial(run_native, model)
+
+
+def load_model(model: Path, weights: Path | None = None, feeds: Mapping[str, Any] | None = None) -> ModelProto:
+    """Read an ONNX file with its external data, or another framework's as the ONNX model that its graph is written as.
+
+    `feeds` are inputs of the sizes to read it for, where a graph is for one set of sizes.
+    """
     import onnx
 
-    from compiler.frontends.door import caffe_files
+    from compiler.frontends.door import caffe_files, is_tensorflow
 
+    if is_tensorflow(model):
+        from compiler.exporters.onnx import export_model
+        from compiler.frontends.tensorflow import import_tensorflow
+        from compiler.ir import type_of
+
+        types = {name: type_of(array) for name, array in (feeds or {}).items()}
+        return export_model(import_tensorflow(model, types=types or None))
     files = caffe_files((model, weights) if weights is not None else model)
     if files is not None:
         from compiler.exporters.onnx import export_model

@@ -102,7 +102,7 @@ def compile(
 def simulate(
     context: typer.Context,
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="An ONNX file, a Caffe prototxt, or the text of a program.")
+        Path, typer.Argument(metavar="MODEL", help="A model file, as `compile` takes it, or the text of a program.")
     ],
     target: TargetOption = DEFAULT_TARGET,
     inputs: Annotated[Path | None, typer.Option("--inputs", metavar="F.npz", help="Inputs by name.")] = None,
@@ -365,7 +365,7 @@ def bisect(
     with session.working(f"bisecting {model.name}"):
         compiled = work.compile_model(model, target)
         feeds = work.read_inputs(compiled, work.Draw(inputs, work.bindings(bind), seed))
-        data = rewrites.bisect(compiled, checks.load_model(model), feeds)
+        data = rewrites.bisect(compiled, checks.load_model(model, feeds=feeds), feeds)
     if as_json:
         session.show_json(data)
     elif data["broken_at"] is None:

@@ -45,7 +45,13 @@ def _console(stream: Any) -> Console:  # noqa: ANN401 - any text stream
     return Console(file=stream, width=width, highlight=False, soft_wrap=False)
 
 
-ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file, or a Caffe prototxt.")]
+ModelArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL",
+        help="An ONNX file, a prototxt, a SavedModel's folder, a .keras or frozen .pb file, a .pt2 file.",
+    ),
+]
 WeightsOption = Annotated[
     Path | None,
     typer.Option("--weights", metavar="F.caffemodel", help="Weights of a prototxt; else of its name beside it."),

@@ -323,7 +323,10 @@ EMITTERS: Mapping[str, Callable[[CompiledModel, Wanted], Emitted]] = {
 
 def is_program(path: Path) -> bool:
     """Tell a program file, zip or text, from a model, which is a protobuf."""
-    if not path.is_file():
+    from compiler.frontends.door import is_tensorflow, is_torch
+
+    # Frameworks write zip files too.
+    if not path.is_file() or is_tensorflow(path) or is_torch(path):
         return False
     with path.open("rb") as stream:
         start = stream.read(4096)

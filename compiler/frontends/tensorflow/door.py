@@ -103,31 +103,33 @@ def _from_path(path: Path, name: str | None) -> Program:
 
 
 def _from_saved_model(path: Path, name: str | None) -> Program:
-    """By the loader that serving uses: it needs the graph and the values alone, and none of the model's Python objects.
+    with loaded_session(path, name) as (_, program):
+        return program
 
-    Inputs and outputs are in the order of their keys, which is how ``tf.nest`` flattens a dictionary.
+
+@contextlib.contextmanager
+def loaded_session(path: Path, name: str | None = None) -> Iterator[tuple[Any, Program]]:
+    """A session that holds a SavedModel, and its program, read by the loader that serving uses.
+
+    That loader needs the graph and the values alone, and none of the model's Python objects. Inputs and outputs are in
+    the order of their keys, which is how ``tf.nest`` flattens a dictionary. Raises InvalidModel.
     """
     import tensorflow as tf
 
     if not (path / _SAVED).is_file():
         raise InvalidModel(f"folder {path} is no SavedModel: it has no file {_SAVED}")
     graph = tf.Graph()
-    try:
-        with graph.as_default(), tf.compat.v1.Session(graph=graph) as session:
+    with graph.as_default(), tf.compat.v1.Session(graph=graph) as session:
+        try:
             loaded = tf.compat.v1.saved_model.load(session, [tf.saved_model.SERVING], str(path))
             captured = _values(graph, session)
-    except Exception as error:
-        # TensorFlow raises whatever its readers of protobufs and checkpoints do.
-        raise InvalidModel(f"SavedModel {path} cannot be loaded: {_first_line(error)}") from error
-    chosen = loaded.signature_def[_signature_name(path, loaded.signature_def, name)]
-    return Program(
-        graph,
-        _ends(path, graph, chosen.inputs),
-        _ends(path, graph, chosen.outputs),
-        captured,
-        source=path.name,
-        library=_library(graph.as_graph_def()),
-    )
+        except Exception as error:
+            # TensorFlow raises whatever its readers of protobufs and checkpoints do.
+            raise InvalidModel(f"SavedModel {path} cannot be loaded: {_first_line(error)}") from error
+        chosen = loaded.signature_def[_signature_name(path, loaded.signature_def, name)]
+        ends = [_ends(path, graph, infos) for infos in (chosen.inputs, chosen.outputs)]
+        library = _library(graph.as_graph_def())
+        yield session, Program(graph, ends[0], ends[1], captured, source=path.name, library=library)
 
 
 def _library(definition: Any) -> dict[str, Any]:  # noqa: ANN401 - a GraphDef

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
     from compiler.frontends.tensorflow.importer import Body
     from compiler.ir import Array, ElementType
 
-_FRAMES_OF_OTHERS: Final = ("/tensorflow/", "/keras/", "/compiler/frontends/tensorflow/", "/compiler/api.py")
+_PACKAGES_OF_OTHERS: Final = ("tensorflow", "keras")
+_DOORS: Final = ("/compiler/frontends/tensorflow/door.py", "/compiler/api.py")
 
 
 @runtime_checkable
@@ -36,10 +39,11 @@ Results: TypeAlias = "Value | Op | Item | Sequence[Value | Item | None] | None"
 
 def trace_of(operation: Any) -> str:  # noqa: ANN401 - a tf.Operation
     """``file:line`` of the user's source that made a node, or nothing where it is not known."""
-    frames = operation.traceback or ()
-    for frame in reversed(list(frames)):
+    files = [getattr(sys.modules.get(name), "__file__", None) for name in _PACKAGES_OF_OTHERS]
+    folders = tuple(f"{Path(found).parent}/" for found in files if found)
+    for frame in reversed(list(operation.traceback or ())):
         name = str(frame.filename)
-        if not any(part in name for part in _FRAMES_OF_OTHERS):
+        if not name.startswith(folders) and not name.endswith(_DOORS):
             return f"{name}:{frame.lineno}"
     return ""
 
