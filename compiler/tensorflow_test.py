@@ -189,7 +189,7 @@ def test_an_unknown_operator_is_named_with_node_and_line():
     def forward(x):
         return tf.linalg.svd(x, name="split_up")[0]
 
-    with pytest.raises(UnsupportedOperator, match=r"tf\.Svd \(node 'split_up at .*importer_test\.py:\d+'\)"):
+    with pytest.raises(UnsupportedOperator, match=r"tf\.Svd \(node 'split_up at .*tensorflow_test\.py:\d+'\)"):
         import_tensorflow(traced(forward, X))
 
 
