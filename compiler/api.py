@@ -17,10 +17,10 @@ from compiler.ir import UNKNOWN, Graph, TensorType, Type, Value, element_of, ten
 from compiler.ir.verifier import verify
 from compiler.lowering.lower import LoweringOptions, lower
 from compiler.ops.interpreter import interpret
-from compiler.passes.manager import Instruments
+from compiler.passes.manager import Instruments, run_passes
 from compiler.passes.narrow import narrow_for, narrow_to
 from compiler.passes.specialize import specialize, value_inputs
-from compiler.pipeline import optimize
+from compiler.pipeline import canonical_passes, optimize
 from compiler.program.executable import Executable
 from compiler.simulator import Machine, SimulationOptions
 from compiler.targets.loader import DEFAULT_TARGET, load_target
@@ -45,7 +45,7 @@ _LARGEST_VALUE_INPUT: Final = 4096
 class Options:
     """How to compile. ``verify_each`` checks the graph after every pass; ``dump_dir`` gets the graph after each change.
 
-    ``fuse`` False makes every loop nest a kernel of its own; ``overlap`` False lets engines work one after the other.
+    ``fuse`` False makes every loop nest a kernel of its own and leaves composites apart; ``overlap`` False lets engines work one after the other.
     ``precision`` (float16, bfloat16) allows the target to compute in that type where it lacks the model's own.
     """
 
@@ -305,6 +305,14 @@ class CompiledModel:
         types = [_bound(value, item) for value, item in zip(self.graph.inputs, ordered, strict=True)]
         return self._machine(types, self._known(ordered), _Clock())[0].executable
 
+    def canonical(self, inputs: Sequence[Any] | Mapping[str, Any]) -> Graph:
+        """The graph for these inputs in its canonical form: composites whole, no target seen yet."""
+        ordered = self._ordered(inputs)
+        types = [_bound(value, item) for value, item in zip(self.graph.inputs, ordered, strict=True)]
+        graph = specialize(self.graph, types, self._known(ordered))
+        run_passes(graph, canonical_passes())
+        return graph
+
     def _result(self, machine: Machine, graph: Graph, report: SimulationReport, clock: _Clock) -> SimulationResult:
         return SimulationResult(
             outputs=report.outputs,
@@ -358,7 +366,8 @@ class CompiledModel:
                 graph = specialize(self.graph, types, known)
                 if self.options.precision is not None:
                     graph = narrow_for(graph, self.target, self.options.precision)
-                optimize(graph, self.target, Instruments(self.options.dump_dir, self.options.verify_each))
+                instruments = Instruments(self.options.dump_dir, self.options.verify_each)
+                optimize(graph, self.target, instruments, fuse=self.options.fuse)
             with clock.stage("lower"):
                 executable = lower(graph, self.target, LoweringOptions(self.options.fuse, self.options.overlap))
                 options = SimulationOptions(overlap=self.options.overlap)
@@ -403,6 +412,10 @@ class _DeferredModel(CompiledModel):
     def executable(self, inputs: Sequence[Any] | Mapping[str, Any]) -> Executable:
         """As the base; raises ValueNeeded where a value that decides is no input."""
         return self._with_values(inputs).executable(inputs)
+
+    def canonical(self, inputs: Sequence[Any] | Mapping[str, Any]) -> Graph:
+        """As the base; raises ValueNeeded where a value that decides is no input."""
+        return self._with_values(inputs).canonical(inputs)
 
     def estimate(
         self,

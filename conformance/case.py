@@ -38,6 +38,26 @@ class CaseInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Composites:
+    """Composites that a canonical graph has at least, by name, and those that it must not have.
+
+    A case with them is run decomposed too, as its pieces, and held to the same bound.
+    """
+
+    expected: Mapping[str, int]
+    never: frozenset[str] = frozenset()
+
+    def problem(self, found: Mapping[str, int]) -> str:
+        """What is wrong with the composites of a canonical graph, or ""."""
+        missing = [f"{name} {found.get(name, 0)} of {count}" for name, count in self.expected.items()
+                   if found.get(name, 0) < count]  # fmt: skip
+        wrong = [name for name in sorted(self.never) if found.get(name, 0)]
+        said = [f"not recognized: {', '.join(missing)}"] if missing else []
+        said += [f"recognized where it is none: {', '.join(wrong)}"] if wrong else []
+        return "; ".join(said)
+
+
+@dataclass(frozen=True, slots=True)
 class LoadedCase:
     """A case ready to run: the model, its inputs in order, the class that judges it, and what oracles may use.
 
@@ -46,7 +66,9 @@ class LoadedCase:
     diagnosis, of the class `diagnosis` where the case says which and the backend names its refusals as we do. `files`
     is the folder of a case that is about files, `model.onnx` the one to open. A case of another framework has `native`
     for a model. `program` runs instead of what the backend compiles, where a case is about another way to run it, and
-    passes too where it agrees with the oracles whose names start with `original`.
+    passes too where it agrees with the oracles whose names start with `original`. `composites` says what a
+    compiler that tells should have made of the case; one that is `timing_only` has no inputs, and its costs alone are
+    recorded.
     """
 
     model: ModelProto | None
@@ -63,6 +85,8 @@ class LoadedCase:
     native: Native | None = None
     program: Program | None = None
     original: str | None = None
+    composites: Composites | None = None
+    timing_only: bool = False
 
 
 class Suite(Protocol):

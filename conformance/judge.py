@@ -14,7 +14,7 @@ import numpy as np
 
 from conformance import widening
 from conformance.backends import BackendUnderTest, CaseFailure, Program, Report
-from conformance.case import CaseInfo, LoadedCase, Suite
+from conformance.case import CaseInfo, Composites, LoadedCase, Suite
 from conformance.comparison import Evidence, Output, Verdict, compare
 from conformance.errors import Unavailable
 from conformance.oracles import (
@@ -90,7 +90,7 @@ def judge_case(
     except Exception as error:  # noqa: BLE001 - whatever the generator raises is a fault of the suite, and the case shows it
         return Finding(Outcome.ERROR, Stage.GENERATE, type(error).__name__, _first_line(error))
     run = _Run(case, backend, tolerance, announce, watch, crashed)
-    found = run.refusal_wanted() if case.must_fail else run.judged()
+    found = run.refusal_wanted() if case.must_fail else run.estimated() if case.timing_only else run.judged()
     return Finding(
         found.outcome,
         found.stage,
@@ -153,10 +153,56 @@ class _Run:
                 judgement = self._judged_by_computed_class(self.case.computed, ran, question, answers, judgement)
         with self.watch.part("own_evaluate"):
             judgement = self._with_own_evaluation(ran, judgement, evidence)
+        if judgement.outcome is Outcome.PASSED and self.case.composites is not None:
+            judgement = self._as_composites(self.case.composites, ran, answers, evidence, judgement)
         outcome = judgement.outcome
         if outcome in (Outcome.PASSED, Outcome.QUALITY_WARNING) and ran.report.placement is Placement.FOLDED:
             outcome = Outcome.FOLDED
         return Finding(outcome, Stage.COMPARE, None, judgement.reason or None, judgement, ran.report)
+
+    def estimated(self) -> Finding:
+        """Costs without values: nothing can be verified of them here, so the case stays grey."""
+        self.announce(Stage.IMPORT)
+        stage = Stage.IMPORT
+        try:
+            program: Any = self._compile()
+            if not hasattr(program, "estimate"):
+                return Finding(Outcome.NOT_RUN, stage, "Unavailable", f"{self.backend.name} estimates no costs")
+            stage = Stage.SIMULATE
+            self.announce(stage)
+            with self.watch.part("estimate"):
+                program.estimate()
+        except Exception as error:  # noqa: BLE001 - the code under test may raise anything
+            failure = self.backend.explain(error, stage)
+            return Finding(failure.outcome, failure.stage, failure.diagnosis, failure.reason)
+        return Finding(Outcome.UNVERIFIED, stage, None, "timing only: no values to compare", report=program.report)
+
+    def _as_composites(
+        self,
+        wanted: Composites,
+        ran: _Outputs,
+        answers: Sequence[Answer],
+        evidence: Evidence,
+        judgement: Judgement,
+    ) -> Judgement:
+        """The judgement of a passing run, after a look at what was recognized and a second run in pieces."""
+        program: Any = ran.program
+        if hasattr(program, "composites"):
+            problem = wanted.problem(program.composites(self.case.inputs))
+            if problem:
+                return replace(judgement, outcome=Outcome.QUALITY_WARNING, reason=problem)
+        if not hasattr(program, "run_decomposed"):
+            return judgement
+        with self.watch.part("decomposed"):
+            try:
+                outputs = [_array(output) for output in program.run_decomposed(self.case.inputs)]
+            except Exception as error:  # noqa: BLE001 - the code under test may raise anything
+                failure = self.backend.explain(error, Stage.SIMULATE)
+                return replace(judgement, outcome=failure.outcome, reason=f"decomposed: {failure.reason}")
+        second = self._judgement(replace(ran, values=outputs), answers, evidence)
+        if second.outcome is Outcome.PASSED:
+            return judgement
+        return replace(second, reason=f"decomposed: {second.reason}")
 
     def _judgement(self, ran: _Outputs, answers: Sequence[Answer], evidence: Evidence) -> Judgement:
         types = self._types()

@@ -27,7 +27,7 @@ from reports.store import read_records
 FRAMEWORKS = ("onnx", "torch", "tensorflow", "caffe")
 DEFAULT_FRAMEWORKS = frozenset({"onnx"})
 """Whose cases run where none is named: other frameworks take seconds and memory to import."""
-_OF_ALL_FRAMEWORKS = frozenset({"roundtrip"})
+_OF_ALL_FRAMEWORKS = frozenset({"roundtrip", "blocks"})
 """Suites that take cases of every framework where none is named."""
 UNIT_TESTS = "unit"
 """Value of --suite for the tests of the suite's own parts."""

@@ -127,6 +127,11 @@ def uniform(rng: Generator, shape: Shape, dtype: DTypeLike, low: float, high: fl
     return integers(rng, shape, dtype, int(low), int(high) + 1)
 
 
+def normal(rng: Generator, shape: Shape, dtype: DTypeLike, deviation: float) -> Array:
+    """Normal with mean 0: what activations and weights look like."""
+    return cast(rng.standard_normal(shape) * deviation, dtype)
+
+
 def integers(rng: Generator, shape: Shape, dtype: DTypeLike, low: int, high: int) -> Array:
     """Whole numbers in [low, high), within what the type holds."""
     if np.dtype(dtype).kind not in "bcO":

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+import ml_dtypes
 import numpy as np
 
 from compiler.errors import TypeMismatch
-from compiler.ir import BOOL, I32, I64, Call, Type, Value, tensor
+from compiler.ir import BOOL, I32, I64, Call, Type, Value, element_of, tensor
 from compiler.ops.compose import COMPUTE_TYPE, Emit, Rounded, known_sizes, padded
 from compiler.ops.registry import FLAG, FLOAT, NUMBER, Attribute, Operand, Variable, choice, integer, register
 from compiler.ops.shapes import broadcast_dims
@@ -51,6 +52,7 @@ class Attention(Rounded):
         Attribute("causal", FLAG, False, "no query sees a key behind its position"),
         Attribute("left_window", integer(-1), -1, "keys seen before the position; -1: all"),
         Attribute("right_window", integer(-1), -1, "keys seen behind the position; -1: all"),
+        Attribute("empty", choice("zeros", "nan", "uniform"), "zeros", "what a query that sees no key gives"),
         Attribute("scores", choice("none", "raw", "capped", "biased", "weights"), "none", "what a second result holds"),
         COMPUTE_TYPE,
     )
@@ -98,7 +100,7 @@ class Attention(Rounded):
             scores = emit("mul", emit("tanh", emit("div", scores, softcap)), softcap)
         stages["capped"] = scores
         scores = stages["biased"] = self._emit_biased(call, emit, scores, mask, lengths, offset)
-        weights = stages["weights"] = _emit_softmax(emit, scores)
+        weights = stages["weights"] = _emit_softmax(emit, scores, guarded=call.text("empty") == "zeros")
         result = _emit_heads(emit, emit.cast(weights, v.tensor.element), v, 2, element)
         wanted = call.text("scores")
         return (result,) if wanted == "none" else (result, stages[wanted])
@@ -127,7 +129,7 @@ class Attention(Rounded):
         seen = allowed[0]
         for condition in allowed[1:]:
             seen = emit("and", seen, condition)
-        return emit("select", seen, scores, emit.scalar(float("-inf"), scores.tensor.element))
+        return emit("select", seen, scores, emit.scalar(_hidden(call, scores.tensor.element), scores.tensor.element))
 
     @staticmethod
     def _emit_distance(call: Call, emit: Emit, offset: Value | None) -> Value:
@@ -164,12 +166,13 @@ class Attention(Rounded):
                 hidden = hidden | ~np.pad(mask, short)
             else:
                 scores = scores + np.pad(mask, short, constant_values=-np.inf)
-        scores = np.where(hidden, np.asarray(-np.inf, q.dtype), scores)
+        scores = np.where(hidden, np.asarray(_hidden(call, element_of(q.dtype)), q.dtype), scores)
         stages["biased"] = scores
         greatest = scores.max(axis=-1, keepdims=True, initial=-np.inf)
-        powers = np.exp(scores - np.where(np.isneginf(greatest), 0, greatest))
+        guarded = call.text("empty") == "zeros"
+        powers = np.exp(scores - np.where(np.isneginf(greatest) & guarded, 0, greatest))
         total = powers.sum(axis=-1, keepdims=True)
-        stages["weights"] = weights = powers / np.where(total == 0, 1, total)
+        stages["weights"] = weights = powers / np.where((total == 0) & guarded, 1, total)
         weights = weights.astype(stored).astype(v.dtype)
         wanted = call.text("scores")
         return (weights @ v,) if wanted == "none" else (weights @ v, stages[wanted])
@@ -188,10 +191,20 @@ def _emit_heads(emit: Emit, a: Value, b: Value, contracted: int, element: Elemen
     return emit.reshape(emit.contract("dot_general", split, b, element, **roles), [batch, many, steps, out])
 
 
-def _emit_softmax(emit: Emit, scores: Value) -> Value:
-    """Softmax along the last dim, 0 where all are -inf."""
+def _hidden(call: Call, element: ElementType) -> float:
+    """The score of a key that is not seen; the lowest number leaves a query that sees none with equal weights."""
+    if call.text("empty") != "uniform":
+        return float("-inf")
+    return float(ml_dtypes.finfo(element.dtype).min)  # type: ignore[no-untyped-call]
+
+
+def _emit_softmax(emit: Emit, scores: Value, *, guarded: bool) -> Value:
+    """Softmax along the last dim; ``guarded``: 0 where all are -inf."""
     axes = (scores.tensor.rank - 1,)
     greatest = emit.reduce("reduce_max", scores, axes)
+    if not guarded:
+        powers = emit("exp", emit("sub", scores, greatest))
+        return emit("div", powers, emit.reduce("reduce_sum", powers, axes))
     finite = emit("select", emit("eq", greatest, float("-inf")), 0.0, greatest)
     powers = emit("exp", emit("sub", scores, finite))
     total = emit.reduce("reduce_sum", powers, axes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
@@ -12,6 +13,7 @@ import numpy as np
 
 from compiler import api
 from compiler.errors import OpatlasError
+from compiler.ops.registry import Composite
 from compiler.targets import load_target
 from conformance.backends.protocol import CaseFailure, Report
 from conformance.backends.registry import explain_generic
@@ -27,6 +29,7 @@ _LARGEST_INTERPRETED = 32
 
 class _Simulated:
     def __init__(self, model: object, target: str) -> None:
+        self._model, self._target = model, target
         self._compiled: Any = api.compile(model, target=target)
         self.report = Report()
         size = sum(1 for _ in self._compiled.graph.ops)
@@ -37,6 +40,20 @@ class _Simulated:
         self.report = _report(result)
         outputs: Sequence[Output] = result.outputs
         return outputs
+
+    def composites(self, inputs: Sequence[Output]) -> Counter[str]:
+        """Composites in the canonical graph for these inputs, by name."""
+        graph = self._compiled.canonical(list(inputs))
+        return Counter(op.name for op in graph.walk() if isinstance(op.definition, Composite))
+
+    def run_decomposed(self, inputs: Sequence[Output]) -> Sequence[Output]:
+        """The outputs with every composite in pieces and every loop nest a kernel of its own."""
+        plain = api.compile(self._model, target=self._target, options=api.Options(fuse=False))
+        return plain.run(list(inputs))
+
+    def estimate(self) -> None:
+        """Costs alone, in `report`."""
+        self.report = _report(self._compiled.estimate())
 
 
 def _report(result: Any) -> Report:  # noqa: ANN401 - the field names are the contract

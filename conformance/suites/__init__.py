@@ -12,6 +12,7 @@ SUITES: Mapping[str, str] = {
     "operators": "conformance.suites.operators",
     "graphs": "conformance.suites.graphs",
     "onnx-official": "conformance.suites.onnx_official",
+    "blocks": "conformance.suites.blocks",
     "models": "conformance.suites.models",
     "random": "conformance.suites.random_graphs",
     "invalid": "conformance.suites.invalid",

@@ -50,28 +50,11 @@ def reproducer(case: TorchCase) -> str:
 
 def load(case: TorchCase) -> LoadedCase:
     """Build and export a case. Raises `Unavailable` without torch, and where eager torch itself refuses the case."""
-    try:
-        import torch
-    except ImportError as error:
-        raise Unavailable(f"torch is not installed ({error}); pip install 'opatlas[torch]'") from error
-    torch.set_num_threads(1)
+    require_torch()
     module, inputs = build_torch(case)
-    tensors = [_tensor(value) for value in inputs]
-    try:
-        _run(module, tensors)
-    except Exception as error:
-        raise Unavailable(f"eager torch has no such form: {type(error).__name__}: {_first_line(error)}") from error
-    try:
-        with (
-            warnings.catch_warnings(),
-            contextlib.redirect_stdout(io.StringIO()),
-            contextlib.redirect_stderr(io.StringIO()),
-        ):
-            warnings.simplefilter("ignore")
-            program = torch.export.export(module, tuple(tensors), dynamic_shapes=_dynamic(case, tensors), strict=False)
-    except Exception as error:
-        raise Unavailable(f"torch.export refuses it: {type(error).__name__}: {_first_line(error)}") from error
-    native = Native(program, partial(_eager, module, tensors), partial(_onnx, program))
+    tensors = [to_tensor(value) for value in inputs]
+    program = exported(module, tensors, _dynamic(case, tensors))
+    native = Native(program, partial(_eager, module, tensors), partial(to_onnx, program))
     item = torch_item(case.operator)
     ruling = item.entry.ruling
     return LoadedCase(
@@ -82,6 +65,42 @@ def load(case: TorchCase) -> LoadedCase:
         rule=None if ruling is None else f"{ruling.follows}: {ruling.rule}",
         native=native,
     )
+
+
+def require_torch() -> None:
+    """Import torch, for one thread. Raises `Unavailable` without it."""
+    try:
+        import torch
+    except ImportError as error:
+        raise Unavailable(f"torch is not installed ({error}); pip install 'opatlas[torch]'") from error
+    torch.set_num_threads(1)
+
+
+def exported(module: Any, tensors: Sequence[Any], dynamic: Any = None) -> Any:  # noqa: ANN401 - torch's own objects
+    """The module as an ExportedProgram. Raises `Unavailable` where torch refuses to run or to export it."""
+    import torch
+
+    try:
+        eager_run(module, tensors)
+    except Exception as error:
+        raise Unavailable(f"eager torch has no such form: {type(error).__name__}: {_first_line(error)}") from error
+    try:
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
+            warnings.simplefilter("ignore")
+            return torch.export.export(module, tuple(tensors), dynamic_shapes=dynamic, strict=False)
+    except Exception as error:
+        raise Unavailable(f"torch.export refuses it: {type(error).__name__}: {_first_line(error)}") from error
+
+
+def eager_outputs(module: Any, tensors: Sequence[Any]) -> list[Output]:  # noqa: ANN401
+    """What the module gives, as arrays."""
+    from compiler.frontends.torch.types import array_from
+
+    return [array_from(value) for value in eager_run(module, tensors)]
 
 
 def _dynamic(case: TorchCase, tensors: Sequence[Any]) -> Any:  # noqa: ANN401 - what torch.export takes
@@ -98,7 +117,8 @@ def _first_line(error: BaseException) -> str:
     return (lines[0] if lines else "")[:200]
 
 
-def _tensor(array: Any) -> Any:  # noqa: ANN401 - numpy to torch
+def to_tensor(array: Any) -> Any:  # noqa: ANN401 - numpy to torch
+    """A tensor with the array's data."""
     import torch
 
     array = np.ascontiguousarray(array).reshape(array.shape)
@@ -107,7 +127,8 @@ def _tensor(array: Any) -> Any:  # noqa: ANN401 - numpy to torch
     return torch.from_numpy(array)
 
 
-def _run(module: Any, tensors: Sequence[Any]) -> list[Any]:  # noqa: ANN401
+def eager_run(module: Any, tensors: Sequence[Any]) -> list[Any]:  # noqa: ANN401
+    """What the module gives, as tensors."""
     import torch
     from torch.utils import _pytree as pytree
 
@@ -117,20 +138,18 @@ def _run(module: Any, tensors: Sequence[Any]) -> list[Any]:  # noqa: ANN401
 
 
 def _eager(module: Any, tensors: Sequence[Any], wide: bool) -> list[Output]:  # noqa: ANN401
-    from compiler.frontends.torch.types import array_from
-
     if not wide:
-        return [array_from(value) for value in _run(module, tensors)]
+        return eager_outputs(module, tensors)
     import copy
 
     import torch
 
     doubled = [tensor.double() if tensor.is_floating_point() else tensor for tensor in tensors]
-    found = _run(copy.deepcopy(module).to(torch.float64), doubled)
-    return [array_from(value) for value in found]
+    return eager_outputs(copy.deepcopy(module).to(torch.float64), doubled)
 
 
-def _onnx(program: Any) -> ModelProto:  # noqa: ANN401 - an ExportedProgram
+def to_onnx(program: Any) -> ModelProto:  # noqa: ANN401 - an ExportedProgram
+    """The program's graph as the IR has it, in ONNX. Raises `Unavailable` where some operation has no such form."""
     from compiler.errors import OpatlasError
     from compiler.exporters.onnx import export_model
     from compiler.frontends.torch import import_exported_program

@@ -1,0 +1,1 @@
+"""Rules that make composites of their exported pieces, by family."""

@@ -1,0 +1,6 @@
+"""Blocks of models: one definition each (opsets/blocks), rendered to readable source of every framework."""
+
+from generators.blocks.build import BuiltBlock, block_source, build_block, render_block
+from generators.blocks.cases import BlockCase, expand_blocks, make_program
+
+__all__ = ["BlockCase", "BuiltBlock", "block_source", "build_block", "expand_blocks", "make_program", "render_block"]
