@@ -242,7 +242,7 @@ def gather_evidence(question: Question, tolerance: ToleranceClass, answers: Sequ
         runs["ones"] = _transformed_run(question, widening.ones)
     if tolerance.needs_baseline:
         found = {answer.oracle: answer.outputs for answer in answers if answer.available}
-        runs["baseline"] = found.get(ONNXRUNTIME) or found.get(ONNXRUNTIME_WIDENED)
+        runs["baseline"] = found.get(ONNXRUNTIME) or found.get(ONNXRUNTIME_WIDENED) or found.get(NATIVE)
         exact = [answer for answer in answers if answer.exact]
         # A twin exists where the reference is known to err.
         runs["exact"] = exact[-1].outputs if exact else None

@@ -26,7 +26,7 @@ from compiler.passes.recognition.pieces import defined_by, require_unshared
 from compiler.rewrite import REASSOCIATE, Match, NoMatch, anything, operation, rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from compiler.ir import Op, Value
     from compiler.rewrite import Rule
@@ -181,12 +181,12 @@ def _found(real: Value, imaginary: Value, step: int) -> _Found | None:
     return None
 
 
-def _rotary(match: Match, found: _Found, step: int) -> Value:
+def _rotary(match: Match, found: _Found, step: int, beside: Sequence[Value] = ()) -> Value:
     x, turn = found.x, found.turn
     sizes = sizes_of(x)
     match.require(sizes is not None and len(sizes) == 4, "x is not [B, H, S, D]")
     assert sizes is not None
-    require_unshared(match, [x, turn.cos, turn.sin])
+    require_unshared(match, [x, turn.cos, turn.sin, *beside])
     if 2 * found.half != sizes[3]:
         ends = (found.start, found.start + 2 * found.half, 3, 1)
         x = match.build(Slice, x, *[match.constant(size_vector((number,))) for number in ends])
@@ -202,9 +202,9 @@ def rotary_halves(match: Match) -> Value:
     for place in range(len(parts) - 1):
         found = _found(parts[place], parts[place + 1], 1)
         if found is not None:
-            turned = _rotary(match, found, 1)
-            others = [*parts[:place], turned, *parts[place + 2 :]]
-            return turned if len(others) == 1 else match.build(Concat, *others, axis=match.root.call().integer("axis"))
+            before, after = parts[:place], parts[place + 2 :]
+            others = [*before, _rotary(match, found, 1, [*before, *after]), *after]
+            return others[0] if len(others) == 1 else match.build(Concat, *others, axis=match.root.call().integer("axis"))
     reason = "no two terms that turn into each other"
     raise NoMatch(reason)
 
