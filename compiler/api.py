@@ -45,8 +45,9 @@ _LARGEST_VALUE_INPUT: Final = 4096
 class Options:
     """How to compile. ``verify_each`` checks the graph after every pass; ``dump_dir`` gets the graph after each change.
 
-    ``fuse`` False makes every loop nest a kernel of its own and leaves composites apart; ``overlap`` False lets engines work one after the other.
-    ``precision`` (float16, bfloat16) allows the target to compute in that type where it lacks the model's own.
+    ``fuse`` False makes every loop nest a kernel of its own and leaves composites apart; ``overlap`` False lets
+    engines work one after the other. ``precision`` (float16, bfloat16) allows the target to compute in that type where
+    it lacks the model's own.
     """
 
     precision: str | None = None

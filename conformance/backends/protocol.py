@@ -34,7 +34,8 @@ class Program(Protocol):
     """A compiled model. It may also have `report`, set by `run`, and `evaluate(inputs)`, its own interpreter.
 
     A compiler that recognizes composites may have `composites(inputs)`, their counts by name in its canonical graph,
-    and `run_decomposed(inputs)`, the outputs without any of that; one that estimates, `estimate()`, which sets `report`.
+    and `run_decomposed(inputs)`, the outputs without any of that; one that estimates costs, `estimate()`, which sets
+    `report`.
     """
 
     def run(self, inputs: Sequence[Output]) -> Sequence[Output]:

@@ -43,7 +43,8 @@ class _Face:
 _FACES: Final[Mapping[str, _Face]] = {
     "onnx": _Face(
         "onnx",
-        "import onnx\nfrom onnx import TensorProto, helper, numpy_helper\nfrom onnx.reference import ReferenceEvaluator",
+        "import onnx\nfrom onnx import TensorProto, helper, numpy_helper\n"
+        "from onnx.reference import ReferenceEvaluator",
         _ONNX_RUN,
     ),
     "torch": _Face("torch", "import torch\nimport torch.nn.functional as F", _TORCH_RUN),

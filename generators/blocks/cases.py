@@ -136,7 +136,7 @@ def spellings(block: str, framework: str) -> tuple[tuple[tuple[str, str], ...], 
 def _words_of(phrase: str, spelling: str) -> frozenset[str]:
     """Words that a spelling itself names."""
     nodes = [node for part in ast.parse(phrases()[phrase].spellings[spelling]).body for node in ast.walk(part)]
-    return WORDS.keys() & frozenset(ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call))
+    return frozenset(WORDS) & frozenset(ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call))
 
 
 def _lacks_type(block: Block, framework: str, dtype: str, spelled: tuple[tuple[str, str], ...]) -> bool:

@@ -42,6 +42,11 @@ def _reduce(kind: str) -> str:
     return f"g.{kind}({{0}}, g.ints([{{axis}}]), keepdims=int({{keep}}))"
 
 
+def _clamp(step: Step, a: list[Argument]) -> str:
+    low, high = (_scalar(step.settings[name], step.results[0].dtype) for name in ("low", "high"))
+    return f"g.Clip({a[0]}, {low}, {high})"
+
+
 def _pool(kind: str) -> str:
     shape = "kernel_shape=[{kernel}, {kernel}], strides=[{stride}, {stride}], pads=[{padding}] * 4"
     return f"g.{kind}({{0}}, {shape})"
@@ -64,7 +69,7 @@ WORDS: Final[dict[str, Spelling]] = {
     **{name: f"g.{kind}({{0}}, {{1}})" for name, kind in _BINARY.items()},
     "rsqrt": "g.Reciprocal(g.Sqrt({0}))", "shift_right": 'g.BitShift({0}, {1}, direction="RIGHT")',
     "where": "g.Where({0}, {1}, {2})", "cast": "g.Cast({0}, to={dtype})",
-    "clamp": lambda step, a: f"g.Clip({a[0]}, {_number(step.settings['low'], step)}, {_number(step.settings['high'], step)})",
+    "clamp": _clamp,
     "reshape": "g.Reshape({0}, g.ints({dims}))", "transpose": "g.Transpose({0}, perm={permutation})",
     "swap": "g.Transpose({0}, perm={permutation})", "unsqueeze": "g.Unsqueeze({0}, g.ints([{axis}]))",
     "squeeze": "g.Squeeze({0}, g.ints([{axis}]))", "expand": "g.Expand({0}, g.ints({dims}))",
@@ -103,10 +108,6 @@ WORDS: Final[dict[str, Spelling]] = {
 def proto_name(dtype: str) -> str:
     """The element type as TensorProto spells it."""
     return _PROTO.get(dtype, dtype.upper())
-
-
-def _number(value: float, step: Step) -> str:
-    return _scalar(value, step.results[0].dtype)
 
 
 def _scalar(value: float, dtype: str) -> str:

@@ -35,10 +35,13 @@ def _upsample(step: Step, a: list[Argument]) -> str:
     return f'F.interpolate({a[0]}, size={step.settings["space"]}, mode="{step.settings["mode"]}"{align})'
 
 
+_PLAIN: Final = (
+    "exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "relu", "sin", "cos", "round", "floor", "abs",
+)  # fmt: skip
 _CONV: Final = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}
 
 WORDS: Final[dict[str, Spelling]] = {
-    **{name: f"torch.{name}({{0}})" for name in "exp log sqrt rsqrt tanh erf sigmoid relu sin cos round floor abs".split()},
+    **{name: f"torch.{name}({{0}})" for name in _PLAIN},
     "neg": "-{0}", "reciprocal": "torch.reciprocal({0})", "logical_not": "torch.logical_not({0})",
     "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "div": "{0} / {1}", "pow": "{0} ** {1}",
     "mod": "{0} % {1}", "bit_and": "{0} & {1}", "shift_right": "{0} >> {1}",
@@ -61,7 +64,8 @@ WORDS: Final[dict[str, Spelling]] = {
     "write": "{0}.index_copy(2, {2}, {1})", "iota": "torch.arange({count})",
     "constant": "torch.tensor({values}, dtype={dtype})",
     "repeat_interleave": "torch.repeat_interleave({0}, {count}, dim={axis})",
-    "builtin.relu": "F.relu({0})", "builtin.gelu": "F.gelu({0})", "builtin.gelu_tanh": 'F.gelu({0}, approximate="tanh")',
+    "builtin.relu": "F.relu({0})", "builtin.gelu": "F.gelu({0})",
+    "builtin.gelu_tanh": 'F.gelu({0}, approximate="tanh")',
     "builtin.silu": "F.silu({0})", "builtin.softplus": "F.softplus({0})", "builtin.hard_swish": "F.hardswish({0})",
     "builtin.softmax": "torch.softmax({0}, dim={axis})", "builtin.log_softmax": "torch.log_softmax({0}, dim={axis})",
     "builtin.layer_norm": "F.layer_norm({0}, [{size}], {1}, {2}, {eps})",

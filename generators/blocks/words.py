@@ -79,33 +79,74 @@ def _comparison(name: str) -> None:
     WORDS[name] = made
 
 
-for _name in ("neg abs exp log sqrt rsqrt tanh erf sigmoid relu sin cos reciprocal round floor logical_not").split():
+for _name in [
+    "neg",
+    "abs",
+    "exp",
+    "log",
+    "sqrt",
+    "rsqrt",
+    "tanh",
+    "erf",
+    "sigmoid",
+    "relu",
+    "sin",
+    "cos",
+    "reciprocal",
+    "round",
+    "floor",
+    "logical_not",
+]:
     _unary(_name)
-for _name in ("add sub mul div pow maximum minimum mod logical_and logical_or bit_and shift_right").split():
+for _name in [
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "pow",
+    "maximum",
+    "minimum",
+    "mod",
+    "logical_and",
+    "logical_or",
+    "bit_and",
+    "shift_right",
+]:
     _binary(_name)
-for _name in ("lt le gt ge eq").split():
+for _name in ["lt", "le", "gt", "ge", "eq"]:
     _comparison(_name)
-for _name in ("builtin.relu builtin.gelu builtin.gelu_tanh builtin.silu builtin.softplus builtin.hard_swish").split():
+for _name in [
+    "builtin.relu",
+    "builtin.gelu",
+    "builtin.gelu_tanh",
+    "builtin.silu",
+    "builtin.softplus",
+    "builtin.hard_swish",
+]:
     _unary(_name)
 
 
 @word
 def where(condition: Var, a: Any, b: Any) -> Made:  # noqa: ANN401
+    """a where the condition holds, else b; numbers take the type of the other."""
     return Made((condition, a, b), [(broadcast(condition, a, b), _type(a, b))])
 
 
 @word
 def clamp(x: Var, low: float, high: float) -> Made:
+    """Each element within two numbers."""
     return Made((x,), [(x.shape, x.dtype)], {"low": low, "high": high})
 
 
 @word
 def cast(x: Var, dtype: str) -> Made:
+    """Another element type."""
     return Made((x,), [(x.shape, dtype)], {"dtype": dtype})
 
 
 @word
 def reshape(x: Var, *sizes: int) -> Made:
+    """The same elements under other sizes, one of which may be -1."""
     known = math.prod(size for size in sizes if size != -1)
     dims = tuple(math.prod(x.shape) // max(known, 1) if size == -1 else size for size in sizes)
     if math.prod(dims) != math.prod(x.shape):
@@ -115,6 +156,7 @@ def reshape(x: Var, *sizes: int) -> Made:
 
 @word
 def transpose(x: Var, *permutation: int) -> Made:
+    """Dim d of the result is dim permutation[d]."""
     if sorted(permutation) != list(range(x.rank)):
         raise ManifestError(f"transpose of {list(x.shape)} by {list(permutation)}: expected each axis once")
     return Made((x,), [(tuple(x.shape[axis] for axis in permutation), x.dtype)], {"permutation": list(permutation)})
@@ -129,18 +171,21 @@ def swap(x: Var) -> Made:
 
 @word
 def unsqueeze(x: Var, axis: int) -> Made:
+    """A dim of size 1 put in at an axis of the result."""
     axis %= x.rank + 1
     return Made((x,), [((*x.shape[:axis], 1, *x.shape[axis:]), x.dtype)], {"axis": axis})
 
 
 @word
 def squeeze(x: Var, axis: int) -> Made:
+    """A dim of size 1 taken out."""
     axis = _axis(x, axis)
     return Made((x,), [((*x.shape[:axis], *x.shape[axis + 1 :]), x.dtype)], {"axis": axis})
 
 
 @word
 def concat(axis: int, *parts: Var) -> Made:
+    """Parts one after the other along an axis."""
     at = _axis(parts[0], axis)
     size = sum(part.shape[at] for part in parts)
     return Made(parts, [(_with(parts[0].shape, at, size), _type(*parts))], {"axis": axis})
@@ -148,6 +193,7 @@ def concat(axis: int, *parts: Var) -> Made:
 
 @word
 def split(x: Var, axis: int, *sizes: int) -> Made:
+    """Consecutive parts along an axis."""
     at = _axis(x, axis)
     if sum(sizes) != x.shape[at]:
         raise ManifestError(f"split of {list(x.shape)} along {axis} into {list(sizes)}: they do not add up")
@@ -166,6 +212,7 @@ def cut(x: Var, axis: int, start: int, end: int, step: int = 1) -> Made:
 
 @word
 def expand(x: Var, *sizes: int) -> Made:
+    """Dims of size 1 repeated."""
     return Made((x,), [(tuple(sizes), x.dtype)], {"dims": list(sizes)})
 
 
@@ -194,11 +241,13 @@ _reduction("argmax", INT64)
 
 @word
 def cumsum(x: Var, axis: int) -> Made:
+    """Running sums along an axis."""
     return Made((x,), [(x.shape, x.dtype)], {"axis": axis})
 
 
 @word
 def matmul(a: Var, b: Var) -> Made:
+    """Matrix product; leading dims broadcast."""
     if a.shape[-1] != b.shape[max(b.rank - 2, 0)]:
         raise ManifestError(f"matmul of {list(a.shape)} and {list(b.shape)}: the inner sizes differ")
     lead = broadcast(Var(a.shape[:-2], ""), Var(b.shape[:-2], ""))
@@ -207,6 +256,7 @@ def matmul(a: Var, b: Var) -> Made:
 
 @word
 def einsum(equation: str, *operands: Var) -> Made:
+    """Sum of products by an equation without an ellipsis."""
     inputs, _, output = equation.replace(" ", "").partition("->")
     sizes = {
         letter: size
@@ -259,6 +309,7 @@ def upsample(x: Var, factor: int, mode: str) -> Made:
 
 @word
 def gather(table: Var, ids: Var, axis: int = 0) -> Made:
+    """Slices of a table at indices along an axis."""
     at = _axis(table, axis)
     shape = (*table.shape[:at], *ids.shape, *table.shape[at + 1 :])
     return Made((table, ids), [(shape, table.dtype)], {"axis": at, "before": [":"] * at})
@@ -267,7 +318,7 @@ def gather(table: Var, ids: Var, axis: int = 0) -> Made:
 @word
 def take_along(x: Var, ids: Var, axis: int) -> Made:
     """Element ids[..., i, ...] along an axis, all other places as they are; the last axis alone."""
-    return Made((x, ids), [(ids.shape, x.dtype)], {"axis": axis, "batch": x.rank - 1})
+    return Made((x, ids), [(ids.shape, x.dtype)], {"axis": _axis(x, axis), "batch": x.rank - 1})
 
 
 @word
@@ -285,42 +336,50 @@ def write(cache: Var, rows: Var, places: Var) -> Made:
 
 @word
 def iota(count: int) -> Made:
+    """0 to count - 1 as int64."""
     return Made((), [((count,), INT64)], {"count": count})
 
 
 @word
 def constant(values: Sequence[Any], dtype: str) -> Made:
+    """A vector of numbers."""
     flat = [float(value) if dtype in FLOATS else int(value) for value in values]
     return Made((), [((len(flat),), dtype)], {"values": flat, "dtype": dtype})
 
 
 @word
 def builtin_softmax(x: Var, axis: int) -> Made:
+    """The framework's own."""
     return Made((x,), [(x.shape, x.dtype)], {"axis": axis})
 
 
 @word
 def builtin_log_softmax(x: Var, axis: int) -> Made:
+    """The framework's own."""
     return Made((x,), [(x.shape, x.dtype)], {"axis": axis})
 
 
 @word
 def builtin_layer_norm(x: Var, scale: Var, bias: Var, eps: float) -> Made:
+    """The framework's own, over the last dim."""
     return Made((x, scale, bias), [(x.shape, x.dtype)], {"eps": eps, "size": x.shape[-1]})
 
 
 @word
 def builtin_rms_norm(x: Var, scale: Var, eps: float) -> Made:
+    """The framework's own, over the last dim."""
     return Made((x, scale), [(x.shape, x.dtype)], {"eps": eps, "size": x.shape[-1]})
 
 
 @word
 def builtin_group_norm(x: Var, groups: int, scale: Var, bias: Var, eps: float) -> Made:
+    """The framework's own of x [N, C, H, W]."""
     return Made((x, scale, bias), [(x.shape, x.dtype)], {"groups": groups, "eps": eps})
 
 
 @word
 def builtin_batch_norm(x: Var, scale: Var, bias: Var, mean: Var, variance: Var, eps: float) -> Made:
+    """The framework's own with given statistics, of x [N, C, H, W]."""
     return Made((x, scale, bias, mean, variance), [(x.shape, x.dtype)], {"eps": eps})
 
 
@@ -346,6 +405,7 @@ def builtin_rotary(x: Var, cos: Var, sin: Var, interleaved: bool = False) -> Mad
 
 @word
 def repeat_interleave(x: Var, count: int, axis: int) -> Made:
+    """Each element along an axis so often in place."""
     at = _axis(x, axis)
     places = [i // count for i in range(x.shape[at] * count)]
     return Made(

@@ -73,7 +73,7 @@ def _logistic(match: Match, denominator: Value) -> Value:
 
 
 @rule(operation(Mul, anything("x"), operation(Logistic, anything("inner"), single_use=True)), REASSOCIATE)
-def silu(match: Match) -> Value:
+def silu_product(match: Match) -> Value:
     """x * logistic(alpha x) => silu(x)."""
     x, inner = match["x"], match["inner"]
     if inner is x:
@@ -86,7 +86,7 @@ def silu(match: Match) -> Value:
 
 
 @rule(operation(Mul, anything(), anything()), REASSOCIATE)
-def gelu(match: Match) -> Value:
+def gelu_product(match: Match) -> Value:
     """x / 2 * (1 + erf(x / sqrt 2)), or by tanh => gelu(x)."""
     root = match.root.result
     whole = product_of(root)
@@ -109,7 +109,7 @@ def gelu(match: Match) -> Value:
     raise NoMatch(reason)
 
 
-def _one_plus(value: Value, functions: tuple[type[Erf] | type[Tanh], ...]) -> Value | None:
+def _one_plus(value: Value, functions: tuple[type[Erf | Tanh], ...]) -> Value | None:
     """f(y), where the value is 1 + f(y) for one of the functions."""
     parts = sum_with_scalar(value)
     return parts[0] if parts is not None and parts[1] == 1 and defined_by(parts[0], *functions) is not None else None
@@ -142,4 +142,4 @@ def _is_tanh_argument(value: Value, x: Value) -> bool:
     return cubic is not None and _is(product_of(cubic, stop=x), _CUBIC, (x, x, x), value)
 
 
-RULES: Final[tuple[Rule, ...]] = (logistic_reciprocal, logistic_quotient, silu, gelu)
+RULES: Final[tuple[Rule, ...]] = (logistic_reciprocal, logistic_quotient, silu_product, gelu_product)

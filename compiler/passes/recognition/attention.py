@@ -30,15 +30,15 @@ from compiler.ops.einsum import Einsum
 from compiler.ops.elementwise import Add, Div, Mul, Tanh
 from compiler.ops.indexing import Gather
 from compiler.ops.movement import BroadcastTo, Tile, Transpose
-from compiler.ops.reshape import Reshape, Reshaping, Squeeze, Unsqueeze
+from compiler.ops.reshape import Reshape, Squeeze, Unsqueeze
 from compiler.ops.softmax import Softmax
 from compiler.passes.canonical.shapes import dims_of, same_shape, size_vector
 from compiler.passes.recognition.normalization import sizes_of
-from compiler.passes.recognition.pieces import defined_by, require_unshared, scalar, widened_from
+from compiler.passes.recognition.pieces import RESHAPES, defined_by, require_unshared, scalar, widened_from
 from compiler.rewrite import REASSOCIATE, Match, NoMatch, anything, operation, rule
 
 if TYPE_CHECKING:
-    from compiler.ir import Array, Op, Value
+    from compiler.ir import Array, AttributeValue, Op, Value
     from compiler.rewrite import Rule
 
 LOW: Final = -1e4
@@ -148,7 +148,7 @@ def _scaled(value: Value) -> _Scores | None:
 def _unrepeated(match: Match, value: Value, heads: int) -> Value:
     """What heads were repeated from, n times each in place; the value itself where they were not."""
     sizes = sizes_of(value)
-    op = defined_by(value, Reshaping, Gather)
+    op = defined_by(value, *RESHAPES, Gather)
     if op is None or sizes is None or len(sizes) != 4:
         return value
     if isinstance(op.definition, Gather):
@@ -225,7 +225,7 @@ def _band(seen: Array, mask: Value) -> _Mask:
 
 
 @rule(operation((MatMul, DotGeneral), anything(), anything()), REASSOCIATE)
-def attention(match: Match) -> Value:
+def attention_pieces(match: Match) -> Value:
     """softmax(mask(scale * q k^T)) v => attention(q, k, v, mask)."""
     outer = _product(match.root.result)
     if outer is None or outer.turned:
@@ -273,7 +273,12 @@ def _build(match: Match, found: _Scores, values: Value) -> Value:
     if mask.value is not None and mask.value.tensor.rank > len(sizes[0]):
         raise NoMatch("the mask has more dims than the scores")
     empty = found.empty if mask.value is not None and mask.value.tensor.element is BOOL else "nan"
-    attributes = {"scale": found.scale, "softcap": found.softcap, "causal": mask.causal, "empty": empty}
+    attributes: dict[str, AttributeValue] = {
+        "scale": found.scale,
+        "softcap": found.softcap,
+        "causal": mask.causal,
+        "empty": empty,
+    }
     result = match.build(Attention, *operands, **attributes, left_window=mask.left_window)
     return match.build(Squeeze, result, match.constant(np.array([1], np.int64))) if flat else result
 
@@ -295,5 +300,5 @@ def einsum_to_product(match: Match) -> Value:
     return value
 
 
-RULES: Final[tuple[Rule, ...]] = (attention,)
+RULES: Final[tuple[Rule, ...]] = (attention_pieces,)
 EINSUM_RULES: Final[tuple[Rule, ...]] = (einsum_to_product,)

@@ -120,7 +120,7 @@ _GROUPED: Final = operation(
     operation(Add, operation(Mul, _GROUPED, anything("scale"), name="scaled", single_use=True), anything("bias")),
     REASSOCIATE,
 )
-def group_norm(match: Match) -> Value:
+def group_norm_pieces(match: Match) -> Value:
     """reshape(layer_norm(reshape(x, [N, G, -1]))) * s + b => group_norm(x, s, b)."""
     norm, x = match.defining("norm"), match["x"]
     grouped, shape = sizes_of(norm.operand(0)), sizes_of(x)
@@ -149,4 +149,4 @@ def _channels(match: Match, vector: Value, shape: tuple[int, ...]) -> Value:
     return match.build(Reshape, vector, match.constant(np.array([shape[1]], np.int64)))
 
 
-RULES: Final[tuple[Rule, ...]] = (normalization, scale_of_norm, bias_of_norm, group_norm)
+RULES: Final[tuple[Rule, ...]] = (normalization, scale_of_norm, bias_of_norm, group_norm_pieces)

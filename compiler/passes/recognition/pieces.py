@@ -12,6 +12,7 @@ from compiler.ir import known_value
 from compiler.ops.convert import Cast
 from compiler.ops.elementwise import Add, Div, Mul, Neg, Pow, Reciprocal, Rsqrt, Sqrt
 from compiler.ops.reduce import ReduceMean, ReduceSum
+from compiler.ops.reshape import Reshape, Squeeze, Unsqueeze
 from compiler.ops.shapes import normalize_axes
 from compiler.passes.canonical.shapes import dims_of
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from compiler.ir import Definition, Op, Value
     from compiler.rewrite import Match
 
+RESHAPES: Final = (Reshape, Squeeze, Unsqueeze)
+"""What only gives the same elements other dims."""
 _DEEPEST: Final = 8
 """How far a product is followed: the longest spelling of a composite has five factors."""
 
@@ -45,7 +48,7 @@ def scalar(value: Value | None) -> float | None:
 
 
 def is_near(found: float | None, wanted: float, value: Value) -> bool:
-    """Whether a number is ``wanted`` to the rounding of the value's type (two roundings: of a factor and of another)."""
+    """Whether a number is ``wanted`` to two roundings of the value's type: its own and a factor's."""
     if found is None:
         return False
     eps = float(ml_dtypes.finfo(value.tensor.element.dtype).eps)  # type: ignore[no-untyped-call]

@@ -22,7 +22,7 @@ from compiler.ops.movement import Concat, Slice, Split
 from compiler.ops.reshape import Reshape, Reshaping
 from compiler.passes.canonical.shapes import integers_of, same_shape, size_vector
 from compiler.passes.recognition.normalization import sizes_of
-from compiler.passes.recognition.pieces import defined_by, require_unshared
+from compiler.passes.recognition.pieces import RESHAPES, defined_by, require_unshared
 from compiler.rewrite import REASSOCIATE, Match, NoMatch, anything, operation, rule
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _column(value: Value) -> _Part | None:
         if not on_last or index is None or index.size != 1:
             return None
         return _of_pairs(gathered.operand(0), int(index.reshape(-1)[0]), sizes)
-    op = defined_by(value, Reshaping)
+    op = defined_by(value, *RESHAPES)
     inner = None if op is None else _sliced(op.operand(0)) or _split(op.operand(0))
     if inner is None or inner.count != 1 or sizes is None:
         return None
@@ -98,7 +98,7 @@ def _column(value: Value) -> _Part | None:
 
 
 def _of_pairs(pairs: Value, place: int, sizes: tuple[int, ...]) -> _Part | None:
-    op, dims = defined_by(pairs, Reshaping), sizes_of(pairs)
+    op, dims = defined_by(pairs, *RESHAPES), sizes_of(pairs)
     if op is None or dims is None or dims[-1] != 2 or dims[:-1] != sizes:
         return None
     whole = sizes_of(op.operand(0))
@@ -204,7 +204,9 @@ def rotary_halves(match: Match) -> Value:
         if found is not None:
             before, after = parts[:place], parts[place + 2 :]
             others = [*before, _rotary(match, found, 1, [*before, *after]), *after]
-            return others[0] if len(others) == 1 else match.build(Concat, *others, axis=match.root.call().integer("axis"))
+            return (
+                others[0] if len(others) == 1 else match.build(Concat, *others, axis=match.root.call().integer("axis"))
+            )
     reason = "no two terms that turn into each other"
     raise NoMatch(reason)
 

@@ -78,7 +78,7 @@ def softmax_reciprocal(match: Match) -> Value:
 
 
 @rule(operation(Sub, anything("shifted"), operation(Log, anything("total"))), REASSOCIATE)
-def log_softmax(match: Match) -> Value:
+def log_softmax_pieces(match: Match) -> Value:
     """s - log(sum(exp(s))), with s = x - max(x) => log_softmax(x)."""
     found, summed = _shifted(match["shifted"]), _reduced(match["total"], ReduceSum)
     match.require(found is not None and summed is not None, "no value minus its maximum, or no sum")
@@ -112,4 +112,4 @@ def narrow_composite(match: Match) -> Value:
     return match.builder.op(op.definition, [match["x"]], (), **op.attributes).result
 
 
-RULES: Final[tuple[Rule, ...]] = (softmax_quotient, softmax_reciprocal, log_softmax, narrow_composite)
+RULES: Final[tuple[Rule, ...]] = (softmax_quotient, softmax_reciprocal, log_softmax_pieces, narrow_composite)
