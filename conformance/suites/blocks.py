@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
+from onnx import ModelProto
+
 from conformance.case import CaseInfo, Composites, LoadedCase
 from conformance.comparison import Output
 from conformance.errors import Unavailable
@@ -81,7 +83,41 @@ def _eager(case: BlockCase, built: BuiltBlock, tensors: Sequence[Any], wide: boo
 
 
 def _tensorflow(case: BlockCase) -> tuple[Native, Sequence[Output]]:
-    raise Unavailable(f"TensorFlow programs are not read yet: {case.id}")
+    """Raises `Unavailable` without TensorFlow, and where TensorFlow itself refuses the block."""
+    try:
+        import tensorflow as tf
+    except ImportError as error:
+        raise Unavailable(f"TensorFlow is not installed ({error}); pip install 'opatlas[tensorflow]'") from error
+    built = build_block(case)
+    try:
+        specs = [tf.TensorSpec(value.shape, value.dtype) for value in built.inputs]
+        program = built.model.__call__.get_concrete_function(*specs)
+        _tensorflow_outputs(built)
+    except Exception as error:
+        raise Unavailable(f"TensorFlow refuses it: {type(error).__name__}: {str(error).strip()[:200]}") from error
+
+    def eager(wide: bool) -> Sequence[Output]:
+        return _tensorflow_outputs(build_block(case, wide=True) if wide else built)
+
+    return Native(program, eager, partial(_tensorflow_onnx, program)), built.inputs
+
+
+def _tensorflow_outputs(built: BuiltBlock) -> list[Output]:
+    import tensorflow as tf
+
+    found = built.model(*map(tf.constant, built.inputs))
+    return [value.numpy() for value in (found if isinstance(found, list | tuple) else (found,))]
+
+
+def _tensorflow_onnx(program: Any) -> ModelProto:  # noqa: ANN401 - a concrete function
+    from compiler.errors import OpatlasError
+    from compiler.exporters.onnx import export_model
+    from compiler.frontends.tensorflow import import_tensorflow, program_of
+
+    try:
+        return export_model(import_tensorflow(program_of(program)))
+    except OpatlasError as error:
+        raise Unavailable(f"the graph has no ONNX form: {error.message}") from error
 
 
 _NATIVES: dict[str, Callable[[BlockCase], tuple[Native, Sequence[Output]]]] = {
