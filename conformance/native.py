@@ -12,6 +12,7 @@ from onnx import ModelProto
 from conformance.comparison import Output
 from conformance.errors import Unavailable
 from conformance.numerics import Kind, kind_of
+from conformance.widening import Transform
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +20,14 @@ class Native:
     """A program of a framework other than ONNX.
 
     ``program`` is what the backend gets; ``eager(wide)`` runs the framework's own interpreter on the inputs, in float64
-    where ``wide``; ``export()`` is the graph written back to ONNX, for oracles that read ONNX.
+    where ``wide``; ``export()`` is the graph written back to ONNX, for oracles that read ONNX; ``transformed(f)`` is
+    the float64 run on data that f changed, where the framework makes it: else the exported graph does.
     """
 
     program: Any
     eager: Callable[[bool], Sequence[Output]]
     export: Callable[[], ModelProto]
+    transformed: Callable[[Transform], Sequence[Output]] | None = None
     _known: dict[str, Any] = field(default_factory=dict)
 
     def outputs(self, *, wide: bool = False) -> Sequence[Output]:
@@ -38,6 +41,13 @@ class Native:
     def types(self) -> list[np.dtype[np.generic] | None]:
         """Element types of the outputs."""
         return [output.dtype if isinstance(output, np.ndarray) else None for output in self.outputs()]
+
+    def outputs_on(self, transform: Transform) -> Sequence[Output]:
+        """The float64 run on changed data. Raises Unavailable where the framework does not make it."""
+        if self.transformed is None:
+            raise Unavailable("the framework runs the case on its own data alone")
+        make = self.transformed
+        return self._once(f"on {transform.__name__}", lambda: make(transform))  # type: ignore[no-any-return]
 
     def is_exact(self) -> bool:
         """Whether the float64 run carries more than the result's own type does."""

@@ -253,7 +253,8 @@ def _transformed_run(question: Question, transform: Transform) -> Sequence[Outpu
     """Return the run of the model, or of its twin where no oracle runs the model, on transformed data."""
     questions = [question] if question.twin is None else [question, Question(*question.twin)]
     for asked in questions:
-        attempts: list[Callable[[], list[Output]]] = [
+        attempts: list[Callable[[], Sequence[Output]]] = [
+            *([] if asked.native is None else [partial(asked.native.outputs_on, transform)]),
             partial(_run_widened_reference, asked, transform),
             partial(_run_widened_onnxruntime, asked, FLOAT64, transform),
             partial(_run_widened_onnxruntime, asked, FLOAT32, transform),

@@ -179,8 +179,8 @@ def bitmap(rng: Generator, height: int, width: int) -> Array:
 
 
 def within(values: Array, low: float, high: float) -> Array:
-    """Finite values folded into [low, high]; NaN and infinities stay."""
-    if values.dtype.kind == "O" or values.size == 0:
+    """Finite values folded into [low, high]; NaN and infinities stay, and so do texts and complex numbers."""
+    if values.dtype.kind in "Oc" or values.size == 0:
         return values
     if not is_float(values.dtype):
         low, high = max(low, bounds(values.dtype)[0]), min(high, bounds(values.dtype)[1])

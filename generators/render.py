@@ -19,6 +19,7 @@ import jinja2
 
 from generators import draws
 from generators.case import Case
+from generators.drawing import draw_code
 from generators.expand import names_of, parse_cached
 from opsets import Draw, Item, ManifestError, find_item
 from opsets.elements import ELEMENTS, numpy_source, proto_name
@@ -251,54 +252,13 @@ def _value_code(value: Any, element: str) -> tuple[str, tuple[int, ...]]:  # noq
     return f"np.array({python_source(value)}, {numpy_source(element)})", shape
 
 
-_BY_DRAW = {
-    "uniform": "uniform(rng, {shape}, {dtype}, {low}, {high})",
-    "integers": "integers(rng, {shape}, {dtype}, {low}, {high})",
-    "distinct": "distinct(rng, {shape}, {dtype}, {low}, {high}, {axis})",
-    "sorted": "ascending(rng, {shape}, {dtype}, {low}, {high})",
-    "mask": "mask(rng, {shape}, {dtype})",
-    "choice": "choice(rng, {shape}, {dtype}, {values})",
-    "bitmap": "bitmap(rng, {low}, {high})",
-    "repeat": "repeat({shape}, {dtype}, {values})",
-}
-
-
 def _draw_code(
     case: Case, item: Item, draw: Draw, names: dict[str, object], shape: tuple[int, ...], element: str
 ) -> str:
-    def value(bound: Any) -> Any:  # noqa: ANN401
-        if not isinstance(bound, str):
-            return bound
-        try:
-            return parse_cached(bound)(names)
-        except ValueError as error:
-            raise ManifestError(f"{item.source}: {item.operator}-{item.since_version}.inputs: {error}") from error
-
-    low, high = (value(bound) for bound in draw.range or (0, 1))
-    parts = {"shape": repr(shape), "dtype": numpy_source(element), "low": low, "high": high}
-    parts |= {
-        "axis": -1 if draw.axis is None else value(draw.axis),
-        "values": [value(one) for one in draw.values or ()],
-    }
-    if draw.draw != "class":
-        code = _BY_DRAW[draw.draw].format(**parts)
-    elif draw.range is not None and case.data_class in {"random", "empty"}:
-        code = _BY_DRAW["uniform"].format(**parts)
-    else:
-        data = _class_for(case.data_class, element, draw)
-        code = f"{data}(rng, {shape!r}, {numpy_source(element)})"
-        code = code if draw.range is None else f"within({code}, {low}, {high})"
-    code = f"ordered({code})" if draw.ordered and case.data_class == "special" else code
-    return f"nonzero({code})" if draw.nonzero else code
-
-
-def _class_for(data_class: str, element: str, draw: Draw) -> str:
-    """The draw of a data class for an input that may be of another type than the case's dtype."""
-    from generators.expand import applies
-
-    if data_class == "empty" or not applies(data_class, element) or (draw.finite and data_class == "special"):
-        return "random"
-    return data_class
+    try:
+        return draw_code(draw, case.data_class, element, shape, names)
+    except ValueError as error:
+        raise ManifestError(f"{item.source}: {item.operator}-{item.since_version}.inputs: {error}") from error
 
 
 def _outputs(case: Case, item: Item, names: dict[str, object]) -> Iterable[Output]:

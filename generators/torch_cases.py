@@ -12,10 +12,10 @@ from typing import Any
 
 import jinja2
 
+from generators.drawing import draw_code
 from generators.expand import applies
 from generators.pairwise import Axis, select
 from generators.render import draws_source, python_source
-from opsets.elements import numpy_source
 from opsets.manifest import Draw
 from opsets.torch_manifest import TYPES, TorchItem, load_torch_manifests, torch_item
 
@@ -144,30 +144,7 @@ def torch_source(case: TorchCase) -> str:
 
 
 def _draw(draw: Draw, case: TorchCase, shape: tuple[int, ...]) -> str:
-    element = _element(draw, case)
-    dtype = numpy_source(element)
-    low, high = draw.range or (0, 1)
-    axis = -1 if draw.axis is None else draw.axis
-    special = {
-        "uniform": f"uniform(rng, {shape}, {dtype}, {low}, {high})",
-        "integers": f"integers(rng, {shape}, {dtype}, {low}, {high})",
-        "distinct": f"distinct(rng, {shape}, {dtype}, {low}, {high}, {axis})",
-        "sorted": f"ascending(rng, {shape}, {dtype}, {low}, {high})",
-        "mask": f"mask(rng, {shape}, {dtype})",
-        "choice": f"choice(rng, {shape}, {dtype}, {list(draw.values or ())})",
-        "repeat": f"repeat({shape}, {dtype}, {list(draw.values or ())})",
-    }
-    if draw.draw != "class":
-        code = special[draw.draw]
-    elif draw.range is not None and case.data_class == "random":
-        code = special["uniform"]
-    else:
-        data = case.data_class
-        if not applies(data, element) or (draw.finite and data == "special"):
-            data = "random"
-        code = f"{data}(rng, {shape}, {dtype})"
-        code = code if draw.range is None else f"within({code}, {low}, {high})"
-    return f"nonzero({code})" if draw.nonzero else code
+    return draw_code(draw, case.data_class, _element(draw, case), shape, {})
 
 
 def _element(draw: Draw, case: TorchCase) -> str:

@@ -8,10 +8,12 @@ from typing import ClassVar
 import generators
 import opsets
 from conformance.case import CaseInfo, LoadedCase
-from conformance.suites import caffe_operators, torch_operators
+from conformance.suites import caffe_operators, tensorflow_operators, torch_operators
+from generators.tensorflow_cases import TensorflowCase
 from generators.torch_cases import TorchCase
 from opsets.caffe import load_layers
 from opsets.expressions import parse
+from opsets.tensorflow_manifest import load_tensorflow_manifests
 from opsets.torch_manifest import load_torch_manifests
 
 
@@ -27,18 +29,22 @@ class Operators:
     def operators(self) -> set[str]:
         """Return the names of all operators that a manifest has."""
         names = {item.operator for manifest in opsets.load_manifests("onnx") for item in manifest.items}
-        return names | {item.operator for item in load_torch_manifests()} | set(load_layers())
+        names |= {item.operator for item in (*load_torch_manifests(), *load_tensorflow_manifests())}
+        return names | set(load_layers())
 
     def cases(self) -> Iterator[CaseInfo]:
         for manifest in opsets.load_manifests("onnx"):
             for case in generators.expand(manifest):
                 yield _describe(case, self.name)
         yield from torch_operators.infos(self.name)
+        yield from tensorflow_operators.infos(self.name)
         yield from caffe_operators.infos(self.name)
 
     def load(self, info: CaseInfo) -> LoadedCase:
         if isinstance(info.source, TorchCase):
             return torch_operators.load(info.source)
+        if isinstance(info.source, TensorflowCase):
+            return tensorflow_operators.load(info.source)
         case = _case_of(info)
         if case.framework == caffe_operators.FRAMEWORK:
             return caffe_operators.load(case)
@@ -60,6 +66,8 @@ class Operators:
     def reproducer(self, info: CaseInfo) -> str | None:
         if isinstance(info.source, TorchCase):
             return torch_operators.reproducer(info.source)
+        if isinstance(info.source, TensorflowCase):
+            return tensorflow_operators.reproducer(info.source)
         case = _case_of(info)
         return (
             caffe_operators.reproducer(case) if case.framework == caffe_operators.FRAMEWORK else generators.render(case)
