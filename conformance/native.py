@@ -22,12 +22,14 @@ class Native:
     ``program`` is what the backend gets; ``eager(wide)`` runs the framework's own interpreter on the inputs, in float64
     where ``wide``; ``export()`` is the graph written back to ONNX, for oracles that read ONNX; ``transformed(f)`` is
     the float64 run on data that f changed, where the framework makes it: else the exported graph does.
+    ``flushes`` says that the framework takes denormals for zero.
     """
 
     program: Any
     eager: Callable[[bool], Sequence[Output]]
     export: Callable[[], ModelProto]
     transformed: Callable[[Transform], Sequence[Output]] | None = None
+    flushes: bool = False
     _known: dict[str, Any] = field(default_factory=dict)
 
     def outputs(self, *, wide: bool = False) -> Sequence[Output]:

@@ -55,12 +55,16 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One oracle's outputs, or None and why there are none; `exact`: in float64 beside a narrower output type."""
+    """One oracle's outputs, or None and why there are none.
+
+    `exact`: in float64 beside a narrower output type; `flushes`: it takes denormals for zero.
+    """
 
     oracle: str
     outputs: Sequence[Output] | None = None
     why: str = ""
     exact: bool = False
+    flushes: bool = False
 
     @property
     def available(self) -> bool:
@@ -128,7 +132,7 @@ def _is_exact(model: ModelProto, outputs: Sequence[Output]) -> bool:
 def _run_native(question: Question) -> Answer:
     if question.native is None:
         raise Unavailable("the case is ONNX's own")
-    return Answer(NATIVE, question.native.outputs())
+    return Answer(NATIVE, question.native.outputs(), flushes=question.native.flushes)
 
 
 def _run_native_widened(question: Question) -> Answer:
@@ -140,6 +144,9 @@ def _run_native_widened(question: Question) -> Answer:
     declared = question.native.types()
     if len(outputs) != len(declared):
         raise Unavailable("the float64 run has another number of outputs")
+    floats = {value.dtype for value in outputs if isinstance(value, np.ndarray) and kind_of(value.dtype) is Kind.FLOAT}
+    if floats - {np.dtype(np.float64)}:
+        raise Unavailable("the float64 run has outputs of a narrower float type")
     kept = [
         value if isinstance(value, np.ndarray) and kind_of(value.dtype) is Kind.FLOAT else as_declared(value, dtype)
         for value, dtype in zip(outputs, declared, strict=True)

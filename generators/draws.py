@@ -194,6 +194,14 @@ def nonzero(values: Array) -> Array:
     return np.where(values == 0, np.ones((), values.dtype), values).astype(values.dtype)
 
 
+def normal(values: Array) -> Array:
+    """Denormals become zeros: for references that take them for zeros."""
+    if not is_float(values.dtype):
+        return values
+    wide = np.abs(values.astype(np.float64))
+    return np.where(wide < float(form(values.dtype).smallest_normal), np.zeros((), values.dtype), values)
+
+
 def ordered(values: Array) -> Array:
     """NaN become ones: for operators that compare, since no rule orders a NaN."""
     if not is_float(values.dtype):

@@ -43,9 +43,10 @@ class TensorflowProgram:
 
 
 def _arrays(found: Any) -> list[Array]:  # noqa: ANN401 - what a function returned
+    import numpy as np
     import tensorflow as tf
 
-    return [value.numpy() for value in map(tf.convert_to_tensor, tf.nest.flatten(found))]
+    return [np.asarray(value.numpy()) for value in map(tf.convert_to_tensor, tf.nest.flatten(found))]
 
 
 def build_tensorflow(

@@ -63,16 +63,16 @@ def tensorflow_source(case: TensorflowCase, *, wide: bool = False) -> Sources:
     """Source of a case; ``wide`` in float64 where it has a narrower float, on the same values."""
     item = tensorflow_item(case.operator)
     inputs = list(_inputs(case, item, wide))
-    environment = _environment()
+    templates = environment()
     context = _context(case, item, inputs, wide=wide)
     names = {**context, **{name: _value_source(item, name, value) for name, value in case.parameters}}
     names["key"] = python_source(f"{case.seed:x}{'w' if wide else ''}")
     names["call"] = _call(case, item, context["types"])
-    body = _lines(environment, _body(item, case.form), names)
-    context |= {"body": body, "setup": _lines(environment, item.entry.setup, names), "outputs": item.entry.outputs}
+    body = _lines(_body(item, case.form), names)
+    context |= {"body": body, "setup": _lines(item.entry.setup, names), "outputs": item.entry.outputs}
     return Sources(
-        environment.get_template("inputs.jinja").render(inputs=inputs, seed=f"0x{case.seed:016x}"),
-        environment.get_template("model.jinja").render(context),
+        templates.get_template("inputs.jinja").render(inputs=inputs, seed=f"0x{case.seed:016x}"),
+        templates.get_template("model.jinja").render(context),
         tuple(place for place, one in enumerate(inputs) if one.role == "argument"),
     )
 
@@ -81,7 +81,7 @@ def render_tensorflow(case: TensorflowCase) -> str:
     """Source that anyone can run with numpy, ml_dtypes and TensorFlow: inputs, and what TensorFlow makes of them."""
     sources = tensorflow_source(case)
     return (
-        _environment()
+        environment()
         .get_template("reproducer.jinja")
         .render(case=case, sources=sources, draws=draws_source(sources.inputs), uses_dtypes="dtypes." in sources.model)
     )
@@ -92,8 +92,8 @@ def _body(item: TensorflowItem, form: int) -> str:
     return (body if isinstance(body, str) else body[form]) or "{{ call }}"
 
 
-def _lines(environment: jinja2.Environment, text: str, names: Mapping[str, Any]) -> list[str]:
-    return environment.from_string(text).render(names).rstrip().splitlines()
+def _lines(text: str, names: Mapping[str, Any]) -> list[str]:
+    return environment().from_string(text).render(names).rstrip().splitlines()
 
 
 def _context(case: TensorflowCase, item: TensorflowItem, inputs: list[_Input], *, wide: bool) -> dict[str, Any]:
@@ -175,6 +175,8 @@ def _inputs(case: TensorflowCase, item: TensorflowItem, wide: bool) -> Iterator[
                 code = draw_code(draw, case.data_class, drawn, shape, names)  # type: ignore[arg-type] # one shape
             except ValueError as error:
                 raise ManifestError(f"{item.source}: {item.operator}.inputs.{name}: {error}") from error
+            # Of denormals in float64 TensorFlow, which flushes them, can say nothing, and nothing is wider.
+            code = f"normal({code})" if drawn == "float64" and case.data_class == "special" else code
             code = code if element == drawn else f"{code}.astype({numpy_source(element)})"
             role = "variable" if name in item.entry.variables else "argument"
             if case.mode == "initializer" and not first and role == "argument":
@@ -240,7 +242,8 @@ def _value_source(item: TensorflowItem, name: str, value: Any) -> str:  # noqa: 
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def environment() -> jinja2.Environment:
+    """The templates of TensorFlow's programs."""
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates" / "tensorflow"),
         undefined=jinja2.StrictUndefined,

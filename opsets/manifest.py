@@ -70,7 +70,7 @@ class Draw(_Strict):
 class Ruling(_Strict):
     """Which oracle follows the specification where oracles differ, and by which rule."""
 
-    follows: Literal["onnxruntime", "onnxruntime-widened", "reference", "twin", "native"]
+    follows: Literal["onnxruntime", "onnxruntime-widened", "reference", "twin", "native", "native-widened"]
     rule: str
     where: Expression | None = None
 

@@ -59,7 +59,7 @@ class TensorflowEntry(_Strict):
     outputs: list[str] = Field(default=[], description="outputs that are compared, where some have no meaning")
     wide: bool = Field(default=True, description="whether the same program in float64 has the same meaning")
     tolerance: Tolerances = Field(default={}, description="class by element name or group, or one for all")
-    ruling: Ruling | None = Field(default=None, description="which oracle is right where they differ, and why")
+    ruling: list[Ruling] = Field(default=[], description="which oracle is right where they differ, and why")
     cap: int = Field(default=16, description="greatest number of cases, beyond one for each type and data class")
 
 

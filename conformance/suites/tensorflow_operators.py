@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,12 +16,28 @@ from conformance.native import Native
 from conformance.tensorflow_runtime import first_line, tensorflow
 from conformance.widening import Transform, as_is
 from generators.tensorflow_build import TensorflowProgram, build_tensorflow
-from generators.tensorflow_cases import TensorflowCase, expand_tensorflow
+from generators.tensorflow_cases import TensorflowCase, expand_tensorflow, expression_names
 from generators.tensorflow_source import render_tensorflow
-from opsets.tensorflow_manifest import tensorflow_item
+from opsets.expressions import parse
+from opsets.tensorflow_manifest import TensorflowItem, tensorflow_item
 
 FRAMEWORK = "tensorflow"
 DOMAIN = "raw_ops"
+_HALF = frozenset({"float16", "bfloat16"})
+_ROUNDS = "TensorFlow's kernels of 16 bits round after each step, where exact arithmetic is meant and one rounding"
+_FLUSHES = "TensorFlow's kernels take denormals for zeros"
+_NARROW = frozenset({"float32", *_HALF})
+
+
+@dataclass(frozen=True, slots=True)
+class TensorflowNative(Native):
+    """A concrete function, whose float64 run also says more where only its inputs are floats: of comparisons, say."""
+
+    narrow: bool = False
+
+    def is_exact(self) -> bool:
+        """Whether some float is narrower than float64 and none is declared to be so wide."""
+        return self.narrow
 
 
 def infos(suite: str) -> Iterator[CaseInfo]:
@@ -54,37 +71,58 @@ def reproducer(case: TensorflowCase) -> str:
 def load(case: TensorflowCase) -> LoadedCase:
     """Build and trace a case. Raises `Unavailable` without TensorFlow, and where TensorFlow itself refuses the case."""
     tensorflow()
-    program = build_tensorflow(case)
-    outputs = _computed(program)
+    program, outputs = _computed(case)
     try:
         traced = program.traced()
     except Exception as error:
         raise Unavailable(f"TensorFlow traces no such program: {type(error).__name__}: {first_line(error)}") from error
     item = tensorflow_item(case.operator)
-    native = Native(traced, partial(_eager, case, outputs), partial(onnx_of, traced), partial(_exact, case))
-    ruling = item.entry.ruling
+    native = TensorflowNative(
+        traced,
+        partial(_eager, case, outputs),
+        partial(onnx_of, traced),
+        partial(_exact, case),
+        flushes=True,
+        narrow=case.dtype in _NARROW,
+    )
+    follows, rule = _ruling(item, case, native)
     return LoadedCase(
         model=None,
         inputs=program.arguments,
         tolerance=str(item.tolerance(case.dtype)),
-        # The exported graph is the work of the code under test: it has a word, but no vote.
-        ruling="native" if ruling is None else ruling.follows,
-        rule=None if ruling is None else f"{ruling.follows}: {ruling.rule}",
+        ruling=follows,
+        rule=None if rule is None else f"{follows}: {rule}",
         native=native,
     )
 
 
-def _computed(program: TensorflowProgram) -> Sequence[Output]:
+def _ruling(item: TensorflowItem, case: TensorflowCase, native: Native) -> tuple[str, str | None]:
+    """Who has a vote, and why. The exported graph is the work of the code under test: it has a word alone."""
+    names = expression_names(item, dict(case.shapes), dict(case.parameters), case.dtype, case.data_class)
+    ruling = next((r for r in item.entry.ruling if r.where is None or parse(r.where)(names)), None)
+    if ruling is not None:
+        return ruling.follows, ruling.rule
+    rule = _ROUNDS if case.dtype in _HALF else _FLUSHES if case.data_class == "special" else None
+    return ("native-widened", rule) if rule is not None and _has_wide_run(native) else ("native", None)
+
+
+def _has_wide_run(native: Native) -> bool:
+    try:
+        return native.is_exact() and bool(native.outputs(wide=True))
+    except Unavailable:
+        return False
+
+
+def _computed(case: TensorflowCase) -> tuple[TensorflowProgram, Sequence[Output]]:
     """What TensorFlow computes, operator by operator, or else the graph as a whole: some exist in graphs alone."""
     try:
-        return program.outputs()
-    except Exception:  # noqa: BLE001 - TensorFlow raises whatever it likes; the traced graph has the last word
+        program = build_tensorflow(case)
         try:
-            return program.traced_outputs()
-        except Exception as error:
-            raise Unavailable(
-                f"TensorFlow computes no such form: {type(error).__name__}: {first_line(error)}"
-            ) from error
+            return program, program.outputs()
+        except Exception:  # noqa: BLE001 - TensorFlow raises whatever it likes; the traced graph has the last word
+            return program, program.traced_outputs()
+    except Exception as error:
+        raise Unavailable(f"TensorFlow computes no such form: {type(error).__name__}: {first_line(error)}") from error
 
 
 def _eager(case: TensorflowCase, outputs: Sequence[Output], wide: bool) -> Sequence[Output]:
@@ -99,10 +137,9 @@ def _exact(case: TensorflowCase, transform: Transform) -> Sequence[Output]:
 
 def onnx_of(traced: Any) -> ModelProto:  # noqa: ANN401 - a concrete function
     """The graph as the compiler imports it, written back to ONNX. Raises `Unavailable` where it has no such form."""
-    from compiler.frontends.tensorflow import import_tensorflow
-
     from compiler.errors import OpatlasError
     from compiler.exporters.onnx import export_model
+    from compiler.frontends.tensorflow import import_tensorflow
 
     try:
         return export_model(import_tensorflow(traced))
