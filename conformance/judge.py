@@ -21,6 +21,7 @@ from conformance.oracles import (
     EXPECTED,
     NATIVE,
     NATIVE_WIDENED,
+    ONNXRUNTIME,
     ONNXRUNTIME_WIDENED,
     ORACLES,
     REFERENCE,
@@ -158,7 +159,10 @@ class _Run:
         outcome = judgement.outcome
         if outcome in (Outcome.PASSED, Outcome.QUALITY_WARNING) and ran.report.placement is Placement.FOLDED:
             outcome = Outcome.FOLDED
-        return Finding(outcome, Stage.COMPARE, None, judgement.reason or None, judgement, ran.report)
+        reason = judgement.reason
+        if outcome is Outcome.WRONG_RESULT and self.case.native is not None:
+            reason += _located(judgement)
+        return Finding(outcome, Stage.COMPARE, None, reason or None, judgement, ran.report)
 
     def estimated(self) -> Finding:
         """Costs without values: nothing can be verified of them here, so the case stays grey."""
@@ -302,6 +306,18 @@ def own_difference(
         return f"{OWN_EVALUATION}: {type(error).__name__}: {_first_line(error)}"
     found = compare(outputs, own, tolerance, evidence, between_implementations=True)
     return f"{found.problem} by {OWN_EVALUATION}" if found.verdict is Verdict.DIFFERENT else ""
+
+
+_PLACES = {
+    "agrees": "; onnxruntime gives the same for the imported graph: the fault is in the frontend",
+    "differs": "; onnxruntime gives something else for the imported graph: the fault is behind the frontend",
+}
+"""By what onnxruntime says of the graph as it was imported and written back to ONNX."""
+
+
+def _located(judgement: Judgement) -> str:
+    """Where the fault of a program of another framework is, as far as the exported graph tells."""
+    return _PLACES.get(judgement.oracles.get(ONNXRUNTIME, ""), "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ DEFAULT_FRAMEWORKS = frozenset({"onnx"})
 """Whose cases run where none is named: other frameworks take seconds and memory to import."""
 _OF_ALL_FRAMEWORKS = frozenset({"roundtrip", "blocks"})
 """Suites that take cases of every framework where none is named."""
+OWN_FRAMEWORK_SUITES = frozenset({"keras"})
+"""Suites of one framework only: naming them asks for it."""
 UNIT_TESTS = "unit"
 """Value of --suite for the tests of the suite's own parts."""
 
@@ -89,14 +91,18 @@ class Settings:
 
     def selects(self, info: CaseInfo) -> bool:
         """Whether the options choose a case."""
-        frameworks = frozenset(FRAMEWORKS) if info.suite in _OF_ALL_FRAMEWORKS else DEFAULT_FRAMEWORKS
         return (
-            info.framework in (self.frameworks or frameworks)
+            self._framework_asked_for(info)
             and (not self.operators or info.operator in self.operators)
             and (not self.dtypes or info.dtype in self.dtypes)
             and (not self.opsets or _in_force(info, self.opsets))
             and (self.failed is None or info.id in self.failed)
         )
+
+    def _framework_asked_for(self, info: CaseInfo) -> bool:
+        if self.frameworks:
+            return info.framework in self.frameworks
+        return info.framework in DEFAULT_FRAMEWORKS or info.suite in OWN_FRAMEWORK_SUITES | _OF_ALL_FRAMEWORKS
 
     def plain(self) -> dict[str, Any]:
         """Return the settings as data that xdist can send to a worker."""

@@ -51,6 +51,12 @@ def test_options_choose_cases(option, case, chosen):
     assert made.filtered is bool(option)
 
 
+def test_a_suite_of_one_framework_needs_no_name_of_it():
+    case = info(suite="keras", framework="tensorflow")
+    assert settings(suite="keras").selects(case)
+    assert not settings(suite="keras", framework="torch").selects(case)
+
+
 @pytest.mark.parametrize("option", [{"op": "Nonsense"}, {"opset": "7-"}, {"suite": ""}, {"framework": "mxnet"}])
 def test_a_value_that_selects_nothing_is_refused(option):
     with pytest.raises(BadSelection):

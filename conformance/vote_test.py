@@ -88,3 +88,31 @@ def test_a_class_without_its_evidence_leaves_the_case_unverified():
     found = judge(ONE, ONE, ONE, tolerance="dot_product")
     assert found.outcome is Outcome.UNVERIFIED
     assert "dot_product" in found.reason
+
+
+# a reference that takes denormals for zero
+
+DENORMAL, SMALLEST = 2.0**-140, 2.0**-126
+
+
+def judge_against_a_flushing_reference(output, reference, exact=None):
+    answers = [Answer("native", [np.array([reference], np.float32)], flushes=True)]
+    answers += [] if exact is None else [answer("native-widened", exact, exact=True)]
+    outputs = [np.array([output], np.float32)]
+    return judge_outputs(outputs, answers, parse_tolerance("exact"), Evidence(), types=TYPES).outcome
+
+
+@pytest.mark.parametrize(
+    ("output", "reference", "exact", "outcome"),
+    [
+        (DENORMAL, 0.0, None, Outcome.PASSED),
+        (SMALLEST, 0.0, None, Outcome.PASSED),
+        (2 * SMALLEST, 0.0, None, Outcome.WRONG_RESULT),
+        (DENORMAL, ONE, None, Outcome.WRONG_RESULT),
+        (0.0, DENORMAL, None, Outcome.WRONG_RESULT),
+        (DENORMAL, 0.0, DENORMAL, Outcome.PASSED),
+        (0.0, 0.0, DENORMAL, Outcome.ORACLE_DISAGREEMENT),
+    ],
+)
+def test_a_zero_of_a_flushing_reference_is_no_word_against_a_denormal(output, reference, exact, outcome):
+    assert judge_against_a_flushing_reference(output, reference, exact) is outcome

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from opsets.denominator import Cell
 from opsets.elements import GROUP_OF
 from opsets.errors import ManifestError
 from opsets.manifest import DataClass, Draw, Expression, Ruling, Tolerances
@@ -105,6 +106,12 @@ class TensorflowItem:
         return allowed if chosen is None else tuple(element for element in allowed if element in chosen)
 
     @property
+    def all_elements(self) -> tuple[str, ...]:
+        """Element types that the operator's definition allows, those too that no case has."""
+        attribute = self.dtype_attribute
+        return self.elements if attribute is None else self.raw.types[attribute]
+
+    @property
     def computed_elements(self) -> frozenset[str]:
         """Element types for which TensorFlow has a kernel on the CPU: only there it can say what is right."""
         attribute = self.dtype_attribute
@@ -166,6 +173,15 @@ def excluded_operators(folder: Path = FOLDER) -> Mapping[str, str]:
     scope = _checked(ScopeFile, _read(path), str(path))
     _check_unique(path, [operator for operators in scope.excluded.values() for operator in operators])
     return {operator: reason for reason, operators in scope.excluded.items() for operator in operators}
+
+
+def tensorflow_cells() -> tuple[Cell, ...]:
+    """What there is to be covered: each operator in scope with each type of its definition that the IR has."""
+    return tuple(
+        Cell("tensorflow", "raw_ops", item.operator, 0, element, newest=True)
+        for item in sorted(load_tensorflow_manifests(), key=lambda item: item.operator)
+        for element in item.all_elements
+    )
 
 
 def _manifests(folder: Path) -> list[Path]:

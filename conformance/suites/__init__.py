@@ -14,6 +14,7 @@ SUITES: Mapping[str, str] = {
     "onnx-official": "conformance.suites.onnx_official",
     "blocks": "conformance.suites.blocks",
     "models": "conformance.suites.models",
+    "keras": "conformance.suites.keras_layers",
     "random": "conformance.suites.random_graphs",
     "invalid": "conformance.suites.invalid",
     "roundtrip": "conformance.suites.roundtrip",
