@@ -29,8 +29,8 @@ class Operators:
     def operators(self) -> set[str]:
         """Return the names of all operators that a manifest has."""
         names = {item.operator for manifest in opsets.load_manifests("onnx") for item in manifest.items}
-        names |= {item.operator for item in (*load_torch_manifests(), *load_tensorflow_manifests())}
-        return names | set(load_layers())
+        names |= {item.operator for item in load_torch_manifests()} | set(load_layers())
+        return names | {item.operator for item in load_tensorflow_manifests()}
 
     def cases(self) -> Iterator[CaseInfo]:
         for manifest in opsets.load_manifests("onnx"):
