@@ -21,9 +21,48 @@ from opatlas.session import (
     WeightsOption,
     examples,
 )
+from opsets.decoders import decoder_names, load_decoder
+from reports.decoder import decoder_text
 from reports.sweep import OBJECTIVES, sweep_text, write_sweep
 
 app = typer.Typer()
+
+
+@app.command(
+    epilog=examples(
+        "opatlas llm llama-2-7b --target datacenter-npu",
+        "opatlas llm llama-3-8b --prompt 512 --generate 256 --batch 4 --target datacenter-npu --json",
+        "opatlas llm my-decoder.yaml --dtype float16    # layers, width, heads, groups, head, inner, vocabulary",
+    )
+)
+def llm(
+    context: typer.Context,
+    decoder: Annotated[
+        str, typer.Argument(metavar="DECODER", help=f"One of {', '.join(decoder_names())}, or a YAML file.")
+    ],
+    target: TargetOption = DEFAULT_TARGET,
+    prompt: Annotated[int, typer.Option(metavar="N", help="Tokens of the prompt.")] = 2048,
+    generate: Annotated[int, typer.Option(metavar="N", help="Tokens generated after it.")] = 128,
+    batch: Annotated[int, typer.Option(metavar="N", help="Sequences at once.")] = 1,
+    dtype: Annotated[str, typer.Option(metavar="TYPE", help="Float type of weights and values.")] = "bfloat16",
+    as_json: JsonOption = False,
+) -> None:
+    """Time a decoder at its real size: first token, tokens a second, energy, cache, and what bounds it.
+
+    Nothing is computed and no weight is made: blocks are compiled once each and counted.
+    """
+    from compiler.targets import load_target
+    from opatlas.llm import Load
+    from opatlas.llm import study as time_decoder
+
+    session: Session = context.obj
+    sizes, load, chosen = load_decoder(decoder), Load(prompt, generate, batch, dtype), load_target(target)
+    with session.working(f"timing {decoder} on {chosen.name}"):
+        data = time_decoder(sizes, load, chosen, decoder)
+    if as_json:
+        session.show_json(data)
+    else:
+        session.show(decoder_text(data))
 
 
 @app.command(

@@ -94,7 +94,7 @@ def block_source(case: BlockCase, *, wide: bool = False) -> str:
 def _data_source(case: BlockCase) -> str:
     """Functions that draw weights and inputs, in the case's own type: the same for every framework."""
     block, program = find_block(case.block), make_program(case)
-    names = sizes_of(block, case.config)
+    names = sizes_of(case)
     evaluator = Evaluator(Program(), case.dtype, phrases(), {})
 
     def code(entries: Mapping[str, TensorEntry], found: Mapping[str, Var], *, weight: bool) -> list[tuple[str, str]]:

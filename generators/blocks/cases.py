@@ -29,7 +29,10 @@ _PLAIN_TYPE: Final = "float32"
 
 @dataclass(frozen=True, slots=True)
 class BlockCase:
-    """One case. ``spelled`` holds (phrase, spelling) for each phrase of the body; ``real``: timing only, no data."""
+    """One case. ``spelled`` holds (phrase, spelling) for each phrase of the body; ``real``: timing only, no data.
+
+    ``sizes`` stand for those of the configuration, where a case is none of a manifest's.
+    """
 
     framework: str
     block: str
@@ -37,6 +40,7 @@ class BlockCase:
     dtype: str
     spelled: tuple[tuple[str, str], ...]
     real: bool = False
+    sizes: tuple[tuple[str, int], ...] = ()
 
     @property
     def id(self) -> str:
@@ -52,8 +56,17 @@ class BlockCase:
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
-def sizes_of(block: Block, config: str) -> dict[str, Any]:
-    """What the names of a configuration are. Raises ManifestError."""
+def timing_case(block: str, dtype: str, **sizes: int) -> BlockCase:
+    """A block at any sizes, in ONNX, its weights without data. Raises ManifestError."""
+    return BlockCase("onnx", block, "any", dtype, spellings(block, "onnx")[0], real=True, sizes=tuple(sizes.items()))
+
+
+def sizes_of(case: BlockCase) -> dict[str, Any]:
+    """What the names of a case's configuration are. Raises ManifestError."""
+    return dict(case.sizes) or _configured(find_block(case.block), case.config)
+
+
+def _configured(block: Block, config: str) -> dict[str, Any]:
     found = block.entry.configs.get(config) or block.entry.real.get(config)
     if found is None:
         raise ManifestError(f"{block.source}: {block.name}: found no configuration '{config}'")
@@ -75,20 +88,21 @@ def phrases() -> Mapping[str, Phrase]:
 
 def make_program(case: BlockCase, *, wide: bool = False) -> Program:
     """The block's steps, run once from its definition; ``wide``: every float type is float64."""
-    return _run(find_block(case.block), case.config, "float64" if wide else case.dtype, dict(case.spelled))[0]
+    return _run(find_block(case.block), sizes_of(case), "float64" if wide else case.dtype, dict(case.spelled))[0]
 
 
-def _run(block: Block, config: str, dtype: str, spelled: Mapping[str, str]) -> tuple[Program, tuple[str, ...]]:
+def _run(
+    block: Block, names: dict[str, Any], dtype: str, spelled: Mapping[str, str]
+) -> tuple[Program, tuple[str, ...]]:
     program = Program()
     evaluator = Evaluator(program, dtype, phrases(), spelled)
-    names = sizes_of(block, config)
     for group, entries in ((program.inputs, block.entry.inputs), (program.weights, block.entry.weights)):
         for name, entry in entries.items():
             group[name] = Var(shape_of(evaluator, entry, names), dtype if entry.type == "T" else entry.type, name)
     try:
         found = evaluator.run(block.entry.body, {**names, **program.inputs, **program.weights})
     except ManifestError as error:
-        raise ManifestError(f"{block.source}: {block.name}, {config}: {error}") from error
+        raise ManifestError(f"{block.source}: {block.name}, {names}: {error}") from error
     program.outputs = found if isinstance(found, tuple) else (found,)
     return program, tuple(evaluator.used)
 
@@ -107,7 +121,7 @@ def number_of(evaluator: Evaluator, value: float | str, names: dict[str, Any]) -
 def phrases_of(block: str) -> tuple[str, ...]:
     """Phrases with several spellings that a block's body meets, in whatever spelling of the others."""
     entry = find_block(block)
-    config = next(iter({**entry.entry.configs, **entry.entry.real}))
+    config = dict(next(iter({**entry.entry.configs, **entry.entry.real}.values())))
     found: dict[str, None] = dict.fromkeys(_run(entry, config, _PLAIN_TYPE, {})[1])
     pending = list(found)
     while pending:
