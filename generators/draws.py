@@ -194,7 +194,7 @@ def nonzero(values: Array) -> Array:
     return np.where(values == 0, np.ones((), values.dtype), values).astype(values.dtype)
 
 
-def normal(values: Array) -> Array:
+def flushed(values: Array) -> Array:
     """Denormals become zeros: for references that take them for zeros."""
     if not is_float(values.dtype):
         return values

@@ -176,7 +176,7 @@ def _inputs(case: TensorflowCase, item: TensorflowItem, wide: bool) -> Iterator[
             except ValueError as error:
                 raise ManifestError(f"{item.source}: {item.operator}.inputs.{name}: {error}") from error
             # Of denormals in float64 TensorFlow, which flushes them, can say nothing, and nothing is wider.
-            code = f"normal({code})" if drawn == "float64" and case.data_class == "special" else code
+            code = f"flushed({code})" if drawn == "float64" and case.data_class == "special" else code
             code = code if element == drawn else f"{code}.astype({numpy_source(element)})"
             role = "variable" if name in item.entry.variables else "argument"
             if case.mode == "initializer" and not first and role == "argument":
