@@ -8,7 +8,7 @@ from compiler.lowering.contraction import factor_elements
 from compiler.lowering.operands import Operands, linear, pick, pick_operand
 from compiler.lowering.stream import dense_strides, region, row_major
 from compiler.lowering.tiles import Homes, Slot, Tile, tiles
-from compiler.lowering.tiling import finishes_in_place, moves_directly, product, result_slots, scatters
+from compiler.lowering.tiling import ResultShape, finishes_in_place, moves_directly, product, scatters
 from compiler.ops.work import Apply, Arg, Expression
 from compiler.program.instructions import Address, Matmul, Memory, Operand, Region, Vector
 
@@ -32,7 +32,7 @@ class KernelEmitter:
         self._result_loops = tuple(range(len(nest.extents))) if nest.is_scan else nest.parallel
         self._operands = Operands(nest, plan.tiling, plan.setting, homes)
         base = self._operands.place(plan.block.address)
-        slots = result_slots(nest, plan.setting, plan.tiling.sizes, plan.tiling.order)
+        slots = ResultShape.of(nest, plan.setting).at(plan.tiling.sizes, plan.tiling.order)
         self._out = Slot.at(base, slots.out, slots.copies)
         self._accumulator = Slot.at(base + slots.out * slots.copies, slots.accumulators, slots.copies)
         self._resident = homes.resident(homes.root(nest.result)) if plan.setting.keeps else None

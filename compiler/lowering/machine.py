@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil, inf
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ class Machine:
 
     target: Target
     overlaps: bool = True
+    known: dict[tuple[object, ...], tuple[Dataflow, int]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def rows(self) -> int:
@@ -48,6 +49,11 @@ class Machine:
     def latency(self) -> int:
         """Cycles of an empty DMA transfer."""
         return self.target.dram.latency_cycles
+
+    @property
+    def burst(self) -> int:
+        """Bytes that the DRAM moves at least."""
+        return self.target.dram.burst_bytes
 
     @property
     def bytes_per_cycle(self) -> float:
@@ -76,6 +82,15 @@ class Machine:
         self, factors: tuple[ElementType, ElementType], batch: int, m: int, n: int, k: int
     ) -> tuple[Dataflow, int]:
         """The dataflow of the array that takes least cycles for such products (its own among equals), and these."""
+        key = (factors, batch, m, n, k)
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = self._best_dataflow(factors, batch, m, n, k)
+        return found
+
+    def _best_dataflow(
+        self, factors: tuple[ElementType, ElementType], batch: int, m: int, n: int, k: int
+    ) -> tuple[Dataflow, int]:
         matrix = self.target.matrix
         product = matrix.product(*factors)
         depth = 1 if product is None else product.depth

@@ -69,11 +69,32 @@ def touched(instruction: Instruction) -> tuple[list[Span], list[Span]]:
     return spans
 
 
+_MOST_TOUCHES: Final = 64
+"""Touches of one list that are told apart."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Touch:
     low: int
     high: int
     id: int
+
+
+def _condensed(touches: list[_Touch]) -> list[_Touch]:
+    """Without touches that newer ones cover; if many are left, the older half as one, under its newest number.
+
+    That may ask for a wait too many, on an instruction so long ago that it has ended.
+    """
+    kept: list[_Touch] = []
+    for touch in reversed(touches):
+        if not any(newer.low <= touch.low and touch.high <= newer.high for newer in kept):
+            kept.append(touch)
+    half = _MOST_TOUCHES // 2
+    if len(kept) > half:
+        older = kept[half:]
+        joined = _Touch(min(one.low for one in older), max(one.high for one in older), older[0].id)
+        kept = [*kept[:half], joined]
+    return kept[::-1]
 
 
 class Hazards:
@@ -104,9 +125,9 @@ class Hazards:
                 self._find(place, span, engine, latest, earlier_writes=False)
         for place, span, is_write in spans:
             touches = self._touched.setdefault((place, is_write), {}).setdefault(engine, [])
-            if place == _SRAM:
-                touches[:] = [old for old in touches if old.low < span.low or span.high < old.high]
             touches.append(_Touch(span.low, span.high, number))
+            if len(touches) > _MOST_TOUCHES:
+                touches[:] = _condensed(touches)
         return tuple(Wait(on) for on in sorted(latest.values()))
 
     def _place(self, span: Span) -> int:

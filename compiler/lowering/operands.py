@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from compiler.errors import LoweringError
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
     from compiler.lowering.tiles import Homes, Tile
 
 
+@dataclass(slots=True)
+class _Source:
+    """One read prepared: the loops that it depends on, its slot unless it is in place, and its operands by tile."""
+
+    loops: tuple[int, ...]
+    slot: Slot | None
+    made: dict[tuple[int, ...], tuple[int | None, Operand]] = field(default_factory=dict)
+
+
 class Operands:
     """The operands of one nest. Before the first tile :meth:`place` says where the slots are."""
 
@@ -28,19 +38,29 @@ class Operands:
         self._setting = setting
         self._homes = homes
         self._stream = homes.stream
-        self._slots: dict[Read, Slot] = {}
+        self._sources: dict[Read, _Source] = {}
+        self._known: dict[int, _Source] = {}
 
     def place(self, base: int) -> int:
         """Lay the slots of tiles out from ``base``, two where tiles change; returns the address after them."""
         cut = set(self._tiling.order)
         for read in tabled_reads(self._nest):
+            loops = read.iterators()
             if in_place(read, self._nest, self._setting):
+                self._sources[read] = _Source(tuple(sorted(loops)), None)
                 continue
             size = tile_bytes(read, self._tiling.sizes, self._nest.extents)
-            copies = 2 if cut & read.iterators() else 1
-            self._slots[read] = Slot.at(base, size, copies)
+            copies = 2 if cut & loops else 1
+            self._sources[read] = _Source(tuple(sorted(loops)), Slot.at(base, size, copies))
             base += size * copies
         return base
+
+    def _source(self, read: Read) -> _Source:
+        """The prepared read. Reads are kept by identity too: they are large to compare."""
+        found = self._known.get(id(read))
+        if found is None:
+            found = self._known[id(read)] = self._sources[read]
+        return found
 
     def load(self, tile: Tile) -> None:
         """Bring everything that a tile reads into SRAM, ahead of its use."""
@@ -49,17 +69,27 @@ class Operands:
 
     def operand(self, read: Read, tile: Tile) -> Operand:
         """The tile of a read in SRAM, with a stride for each loop of the nest; loaded unless it is there."""
+        source = self._source(read)
+        key = (*[tile.origin[loop] for loop in source.loops], *[tile.sizes[loop] for loop in source.loops])
+        known = source.made.get(key)
+        if known is not None and (known[0] is None or (source.slot is not None and source.slot.find(key) == known[0])):
+            return known[1]
+        made = self._make(read, tile, source, key)
+        address = None if source.slot is None else source.slot.find(key)
+        source.made[key] = (address, made)
+        return made
+
+    def _make(self, read: Read, tile: Tile, source: _Source, key: tuple[int, ...]) -> Operand:
         resident = self._homes.resident(self._homes.root(read.value))
         if not read.is_affine:
-            return self._gathered(read, tile, resident)
+            return self._gathered(read, tile, source, key, resident)
         box = box_of(read.dims, tile.origin, tile.sizes, self._nest.extents)
         inside = _clip(box, read.value.tensor.shape)
         if resident is not None and inside == box:
             base, strides = linear(read.dims, dense_strides(read.value.tensor), tile.origin)
             return Operand(region(Memory.SRAM, resident + base, read.value.tensor.element, strides))
-        slot = self._slots[read]
-        loops = sorted(read.iterators())
-        key = tuple(tile.origin[loop] for loop in loops) + tuple(tile.sizes[loop] for loop in loops)
+        slot = source.slot
+        assert slot is not None
         address = slot.find(key)
         if address is None:
             address = slot.take(key)
@@ -109,24 +139,24 @@ class Operands:
             source = region(Memory.DRAM, home + base, element, strides)
             self._stream.transfer(inside.count, source, target)
 
-    def _gathered(self, read: Read, tile: Tile, resident: int | None) -> Operand:
+    def _gathered(self, read: Read, tile: Tile, source: _Source, key: tuple[int, ...], resident: int | None) -> Operand:
         """A read through index tables: from SRAM directly, else gathered by DMA into a tile of the nest's loops."""
         every = tuple(range(len(tile.sizes)))
         if resident is not None:
             return self.indexed(read.dims, read.value, resident, tile, Memory.SRAM, every, read)
-        loops = tuple(sorted(read.iterators()))
-        key = tuple(tile.origin[loop] for loop in loops) + tuple(tile.sizes[loop] for loop in loops)
+        loops = source.loops
         sizes = [tile.sizes[loop] for loop in loops]
         element = read.value.tensor.element
         packed = row_major(sizes, element)
-        slot = self._slots[read]
+        slot = source.slot
+        assert slot is not None
         address = slot.find(key)
         if address is None:
             home = self._homes.in_dram(read.value)
-            source = self.indexed(read.dims, read.value, home, tile, Memory.DRAM, loops, read)
+            gathered = self.indexed(read.dims, read.value, home, tile, Memory.DRAM, loops, read)
             address = slot.take(key)
             target = Operand(region(Memory.SRAM, address, element, packed))
-            self._stream.add(Transfer(0, 0, tuple(sizes), source, target))
+            self._stream.add(Transfer(0, 0, tuple(sizes), gathered, target))
         strides = [0] * len(tile.sizes)
         for loop, stride in zip(loops, packed, strict=True):
             strides[loop] = stride

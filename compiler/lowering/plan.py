@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 _SHARED_PART: Final = 8
 """A tensor is loaded whole, to stay, if it takes at most this part of SRAM."""
 
-_MOST_EVICTED: Final = 6
+_MOST_EVICTED: Final = 4
 """How many residents may give way to make one kernel cheaper (any number where it must)."""
+
+_NEAR: Final = 1.05
+"""A kernel within this of what it would take with all of SRAM needs no more room."""
 
 _SHRINK: Final = (1.0, 0.95, 0.88, 0.8, 0.65, 0.5)
 """Parts of SRAM to plan with, until the addresses fit."""
@@ -102,18 +105,26 @@ class Searches:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self._found: dict[Hashable, Choice | None] = {}
+        self._found: dict[Hashable, list[tuple[int, Choice | None]]] = {}
 
     def choose(self, nest: Nest, key: Hashable, budget: int, setting: Setting) -> Choice | None:
-        """The tiling of a nest in a setting within a budget, or None."""
-        budget = max(0, budget)
+        """The tiling of a nest in a setting within a budget, or None.
+
+        What was found within a greater budget and fits a smaller one is what would be found there.
+        """
         budget = _rounded(budget)
         flags = tuple(read.value in setting.resident for read in tabled_reads(nest))
-        whole = (key, flags, setting.keeps, budget)
-        if whole not in self._found:
-            contraction = on_matrix(nest, self.machine)
-            self._found[whole] = Tiler(nest, contraction, self.machine, budget, setting).choose()
-        return self._found[whole]
+        found = self._found.setdefault((key, flags, setting.keeps), [])
+        for searched, choice in found:
+            if searched == budget or (searched > budget and (choice is None or choice.tiling.footprint <= budget)):
+                return choice
+        tiler = Tiler(nest, on_matrix(nest, self.machine), self.machine, budget, setting)
+        found.append((budget, tiler.choose()))
+        return found[-1][1]
+
+    def best(self, nest: Nest, key: Hashable, setting: Setting) -> Choice | None:
+        """The tiling with all of SRAM."""
+        return self.choose(nest, key, self.machine.sram_bytes, setting)
 
 
 def _rounded(budget: int) -> int:
@@ -279,23 +290,25 @@ class _Planner:
         return (read_later or written_later) and root.tensor.nbytes <= self.capacity
 
     def _attempt(self, number: int, nest: Nest, key: Hashable, *, keeps: bool) -> _Attempt | None:
-        """The cheapest way with the result kept or not: nobody gives way, or those that are read last."""
+        """The cheapest way with the result kept or not: nobody gives way, or those that are read last.
+
+        More give way only where the kernel is far from what it would take with all of SRAM.
+        """
         result = self.root(nest.result)
         evicted = [result] if not keeps and result in self._stays else []
+        roomy = self.searches.best(nest, key, self._setting(nest, evicted, keeps=keeps))
+        if roomy is None:
+            return None
         best: _Attempt | None = None
         candidates = self._candidates(number, nest)
-        for _ in range(_MOST_EVICTED + 1 + len(candidates)):
+        while True:
             found = self._priced(number, nest, key, evicted, keeps=keeps)
             if found is not None and (best is None or found.cycles < best.cycles):
                 best = found
-            elif found is not None and len(evicted) >= 2:
-                break
-            if best is not None and len(evicted) >= _MOST_EVICTED:
-                break
-            if not candidates:
-                break
+            is_near = best is not None and best.cycles <= roomy.cycles * _NEAR
+            if not candidates or is_near or (best is not None and len(evicted) >= _MOST_EVICTED):
+                return best
             evicted = [*evicted, candidates.pop(0)]
-        return best
 
     def _candidates(self, number: int, nest: Nest) -> list[Value]:
         """Residents that may give way, the one that is read last first; the kernel's own operands after all others."""

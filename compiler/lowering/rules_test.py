@@ -14,7 +14,7 @@ from compiler.lowering.machine import Machine
 from compiler.lowering.nests import Nest, nests_of, rewrite_expression
 from compiler.lowering.placement import place
 from compiler.lowering.search import Tiler, _loads
-from compiler.lowering.tiling import NOTHING_RESIDENT, result_slots
+from compiler.lowering.tiling import NOTHING_RESIDENT, ResultShape
 from compiler.ops.contraction import MatMul
 from compiler.ops.movement import Transpose
 from compiler.ops.registry import Operator
@@ -92,7 +92,7 @@ def test_only_a_result_that_is_cut_has_two_tiles() -> None:
     nest = _product()
     m, n, k = 0, 1, 2
     assert nest.folded == (k,)
-    slots = [result_slots(nest, NOTHING_RESIDENT, nest.extents, cut) for cut in ((), (k,), (m,), (n, k))]
+    slots = [ResultShape.of(nest, NOTHING_RESIDENT).at(nest.extents, cut) for cut in ((), (k,), (m,), (n, k))]
     assert [found.copies for found in slots] == [1, 1, 2, 2]
 
 

@@ -15,6 +15,7 @@ from compiler.lowering.contraction import factor_elements
 from compiler.lowering.nests import ARGUMENT_COMBINERS, Nest, Read
 from compiler.lowering.tiling import (
     NOTHING_RESIDENT,
+    ResultShape,
     Setting,
     Tiling,
     aligned,
@@ -23,7 +24,6 @@ from compiler.lowering.tiling import (
     moves_directly,
     padded_dims,
     product,
-    result_slots,
     scatters,
     tabled_reads,
 )
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from compiler.lowering.contraction import Contraction
     from compiler.lowering.machine import Machine
+    from compiler.lowering.nests import Dims
 
 _MOST_POINTS: Final = 1 << 22
 """Most points of one vector instruction that combines products: the simulator holds them all at once."""
@@ -44,7 +45,16 @@ _SMALL: Final = 256
 _HIDDEN_SHARE: Final = 0.06
 """Weight of transfers, also where others hide them: they take energy, and bandwidth from the kernels around."""
 
-_CLIMBS: Final = 3
+_TILE_CYCLES: Final = 4
+"""What a tile is taken to cost by itself, so that there are no more of them than help."""
+
+_ROOM_SHARE: Final = 0.02
+"""What a kernel that takes all of SRAM is taken to lose, by what does not fit beside it."""
+
+_GAIN: Final = 0.995
+"""A step is taken if the cycles fall to this part at most."""
+
+_CLIMBS: Final = 2
 """From how many starts the search goes on."""
 
 _ALL: Final = 1 << 24
@@ -86,6 +96,32 @@ class Choice:
     cycles: float
 
 
+class _Place:
+    """A tensor in DRAM that is cut into boxes: the bytes of bursts that a box takes."""
+
+    def __init__(self, dims: Dims, extents: Sequence[int], shape: Sequence[int], element_bytes: int) -> None:
+        affine = [dim for dim in dims if isinstance(dim, Index)]
+        self._dims = tuple(zip((_factors(dim, extents) for dim in affine), shape, strict=True))
+        self._is_unit = not affine or _step(affine[-1], extents) == 1
+        self._element_bytes = element_bytes
+
+    def bus_bytes(self, sizes: Sequence[int], burst: int) -> int:
+        """Whole bursts for each unbroken run of the box; single elements that lie near share them in part."""
+        elements = 1
+        run = self._element_bytes
+        is_run = self._is_unit
+        for factors, extent in reversed(self._dims):
+            count = 1
+            for loop, factor in factors:
+                count += factor * (sizes[loop] - 1)
+            elements *= count
+            if is_run:
+                run *= count
+                is_run = count >= extent
+        moved = elements * self._element_bytes
+        return moved if run >= 16 * burst else ceil(moved / run) * ceil(run / burst) * burst
+
+
 class _Operand:
     """A read prepared for the model: bytes of its tile as a product over dims of 1 + sum of factor * (size - 1)."""
 
@@ -100,7 +136,9 @@ class _Operand:
             self.dims = tuple(_factors(dim, extents) for dim in read.dims if isinstance(dim, Index))
             padded = padded_dims(read, extents)
             self.padding = tuple(frozenset(loop for loop, _ in self.dims[dim]) for dim in padded)
+            self.place: _Place | None = _Place(read.dims, extents, read.value.tensor.shape, self.element_bytes)
         else:
+            self.place = None
             self.dims = tuple(((loop, 1),) for loop in sorted(self.loops))
 
     def elements(self, sizes: Sequence[int]) -> int:
@@ -122,8 +160,12 @@ class _Operand:
         return 1.0 - inner
 
 
+def _step(dim: Index, extents: Sequence[int]) -> int:
+    return gcd(*(factor for loop, factor in dim.terms if extents[loop] > 1)) or 1
+
+
 def _factors(dim: Index, extents: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    step = gcd(*(factor for loop, factor in dim.terms if extents[loop] > 1)) or 1
+    step = _step(dim, extents)
     return tuple((loop, abs(factor) // step) for loop, factor in dim.terms if extents[loop] > 1)
 
 
@@ -145,6 +187,11 @@ class Tiler:
         self._setting = setting
         self._extents = nest.extents
         self._folded = set(nest.folded)
+        self._parallel = nest.parallel
+        self._moves = moves_directly(nest, setting)
+        self._result_bytes = nest.result.tensor.element.bits // 8
+        self._slots = ResultShape.of(nest, setting)
+        self._factors = None if contraction is None else factor_elements(nest, contraction)
         self._scatters = scatters(nest)
         self._operands = [_Operand(read, nest, setting) for read in tabled_reads(nest)]
         self._cuttable = self._find_cuttable()
@@ -153,6 +200,9 @@ class Tiler:
         has_finish = nest.finish is not None and not finishes_in_place(nest)
         self._finish_cycles = machine.body_cycles(nest.finish) if has_finish and nest.finish is not None else 0
         self._known: dict[tuple[int, ...], float] = {}
+        self._moved: dict[tuple[_Operand, tuple[int, ...]], float] = {}
+        result = nest.result.tensor
+        self._stored = None if self._scatters else _Place(nest.write, nest.extents, result.shape, self._result_bytes)
 
     def _find_cuttable(self) -> tuple[int, ...]:
         nest = self._nest
@@ -194,7 +244,7 @@ class Tiler:
     def _footprint(self, sizes: Sequence[int]) -> int:
         """Bytes of all tiles, those that change from tile to tile twice."""
         cut = {loop for loop in self._cuttable if sizes[loop] < self._extents[loop]}
-        total = result_slots(self._nest, self._setting, sizes, cut).total
+        total = self._slots.at(sizes, cut).total
         for operand in self._operands:
             if operand.has_slot:
                 size = aligned(operand.elements(sizes) * operand.element_bytes)
@@ -300,11 +350,13 @@ class Tiler:
             sizes, cost = best
 
     def _better(self, trials: Iterable[tuple[int, ...]], cost: float) -> tuple[tuple[int, ...], float] | None:
-        """The cheapest of the trials that fit, if it is cheaper by more than a thousandth."""
+        """The cheapest of the trials that fit, if it is cheaper by enough."""
         best: tuple[tuple[int, ...], float] | None = None
         for trial in trials:
+            if not self._fits(trial):
+                continue
             found = self._cost(trial)
-            if found < (cost * 0.999 if best is None else best[1]) and self._keeps_order(trial) and self._fits(trial):
+            if found < (cost * _GAIN if best is None else best[1]) and self._keeps_order(trial):
                 best = (trial, found)
         return best
 
@@ -340,7 +392,9 @@ class Tiler:
             counts = self._counts(sizes)
             engines = self._engines(sizes, counts)
             busiest, tiles = max(engines), product(counts.values()) if self._machine.overlaps else 1
-            found = self._known[sizes] = busiest + (sum(engines) - busiest) / tiles + engines[0] * _HIDDEN_SHARE
+            piped = busiest + (sum(engines) - busiest) / tiles + engines[0] * _HIDDEN_SHARE + tiles * _TILE_CYCLES
+            room = self._footprint(sizes) / self._machine.sram_bytes
+            found = self._known[sizes] = piped * (1 + room * _ROOM_SHARE)
         return found
 
     def _engines(self, sizes: tuple[int, ...], counts: dict[int, int]) -> tuple[float, float, float]:
@@ -348,11 +402,11 @@ class Tiler:
         order, transfers = self._best_order(sizes, counts)
         tiles = product(counts.values())
         finished = product(count for loop, count in counts.items() if loop not in self._folded)
-        parallel = product(sizes[loop] for loop in self._nest.parallel)
+        parallel = product([sizes[loop] for loop in self._parallel])
         matrix = vector = 0.0
         if self._contraction is not None:
             matrix = tiles * self._matrix_cycles(sizes)
-        elif not moves_directly(self._nest, self._setting):
+        elif not self._moves:
             vector = tiles * self._machine.vector_cycles(product(sizes), self._body_cycles)
         if self._finish_cycles:
             vector += finished * self._machine.vector_cycles(parallel, self._finish_cycles)
@@ -362,8 +416,9 @@ class Tiler:
     def _matrix_cycles(self, sizes: Sequence[int]) -> float:
         assert self._contraction is not None
         groups = (self._contraction.batch, self._contraction.m, self._contraction.n, self._contraction.k)
-        batch, m, n, k = (product(sizes[loop] for loop in loops) for loops in groups)
-        return self._machine.matrix_cycles(factor_elements(self._nest, self._contraction), batch, m, n, k)
+        batch, m, n, k = (product([sizes[loop] for loop in loops]) for loops in groups)
+        assert self._factors is not None
+        return self._machine.matrix_cycles(self._factors, batch, m, n, k)
 
     def _padding_cycles(self, sizes: Sequence[int], order: Sequence[int], counts: dict[int, int]) -> float:
         """Fills of tiles that reach outside, and copies of those from residents."""
@@ -380,22 +435,34 @@ class Tiler:
         cycles = 0.0
         for operand in self._operands:
             if not operand.is_resident:
-                moved = operand.elements(sizes) * operand.element_bytes / machine.bytes_per_cycle
-                cycles += _loads(operand.loops, order, counts) * (machine.latency + moved)
+                cycles += _loads(operand.loops, order, counts) * (machine.latency + self._moved_cycles(operand, sizes))
         if self._setting.keeps:
             return cycles
-        stores = product(count for loop, count in counts.items() if loop not in self._folded)
-        element_bytes = self._nest.result.tensor.element.bits // 8
-        stored = product(sizes[loop] for loop in self._nest.parallel) * element_bytes
+        stores = product([count for loop, count in counts.items() if loop not in self._folded])
+        if self._stored is None:
+            stored = product([sizes[loop] for loop in self._parallel]) * self._result_bytes
+        else:
+            stored = self._stored.bus_bytes(sizes, machine.burst)
         return cycles + stores * (machine.latency + stored / machine.bytes_per_cycle)
+
+    def _moved_cycles(self, operand: _Operand, sizes: Sequence[int]) -> float:
+        moved = self._moved.get((operand, key := tuple([sizes[loop] for loop in operand.loops])))
+        if moved is None:
+            bus = (
+                operand.elements(sizes) * operand.element_bytes
+                if operand.place is None
+                else operand.place.bus_bytes(sizes, self._machine.burst)
+            )
+            moved = self._moved[operand, key] = bus / self._machine.bytes_per_cycle
+        return moved
 
     def _best_order(self, sizes: Sequence[int], counts: dict[int, int]) -> tuple[tuple[int, ...], float]:
         """The order of the cut loops, sums innermost, that moves least, and the cycles of its transfers.
 
         For each operand the order that keeps its tile for longest: its loops outside, the others inside.
         """
-        folded = [loop for loop in self._nest.folded if loop in counts]
-        outer = [loop for loop in self._nest.parallel if loop in counts]
+        folded = [loop for loop in self._cuttable if loop in counts and loop in self._folded]
+        outer = [loop for loop in self._parallel if loop in counts]
         orders = [(*outer, *folded)]
         if not self._scatters and len(outer) > 1:
             for operand in self._operands:
@@ -436,5 +503,10 @@ def _neighbours(size: int, ladder: Sequence[int]) -> list[int]:
 
 def _loads(depends: frozenset[int], order: Sequence[int], counts: dict[int, int]) -> int:
     """How often a tile is loaded: once for each step of the loops down to the innermost that it depends on."""
-    last = max((place for place, loop in enumerate(order) if loop in depends), default=-1)
-    return product(counts[loop] for loop in order[: last + 1])
+    loads = 1
+    seen = 1
+    for loop in order:
+        seen *= counts[loop]
+        if loop in depends:
+            loads = seen
+    return loads

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, prod
 from typing import TYPE_CHECKING, Final
 
 from compiler.ops.work import Arg, Index
@@ -39,10 +39,7 @@ class Box:
 
 def product(sizes: Iterable[int]) -> int:
     """Product of sizes."""
-    total = 1
-    for size in sizes:
-        total *= size
-    return total
+    return prod(sizes)
 
 
 def box_of(dims: Dims, origin: Sequence[int], sizes: Sequence[int], extents: Sequence[int]) -> Box:
@@ -142,23 +139,43 @@ class ResultSlots:
         return (self.out + self.accumulators) * self.copies
 
 
-def result_slots(nest: Nest, setting: Setting, sizes: Sequence[int], cut: Iterable[int]) -> ResultSlots:
-    """What tiles of the result take. Movement is stored from where it was read, and sums without a finish in place."""
-    if scatters(nest):
-        return ResultSlots(0 if setting.keeps else aligned(nest.result.tensor.nbytes), 0, 1)
-    copies = 2 if set(cut) & set(nest.parallel) else 1
-    points = product(sizes) if nest.is_scan else product(sizes[loop] for loop in nest.parallel)
-    out = (
-        0
-        if setting.keeps or moves_directly(nest, setting)
-        else aligned(points * (nest.result.tensor.element.bits // 8))
-    )
-    if nest.combiner is None:
-        return ResultSlots(out, 0, copies)
-    accumulators = aligned(points * (nest.combined_element.bits // 8))
-    if finishes_in_place(nest):
-        return ResultSlots(0, 0 if setting.keeps else accumulators, copies)
-    return ResultSlots(out, accumulators, copies)
+@dataclass(frozen=True, slots=True)
+class ResultShape:
+    """How the tiles of a result grow with the tile: loops of its points, bytes of an element and of an accumulator.
+
+    0 bytes where there is none: movement is stored from where it was read, and sums without a finish are the result.
+    ``whole`` is the aligned size of a scattered result, which is in SRAM whole.
+    """
+
+    loops: tuple[int, ...]
+    parallel: frozenset[int]
+    out: int
+    accumulator: int
+    whole: int | None
+
+    @classmethod
+    def of(cls, nest: Nest, setting: Setting) -> ResultShape:
+        """What a nest needs in a setting."""
+        loops = tuple(range(len(nest.iterators))) if nest.is_scan else nest.parallel
+        parallel = frozenset(nest.parallel)
+        if scatters(nest):
+            return cls(loops, parallel, 0, 0, 0 if setting.keeps else aligned(nest.result.tensor.nbytes))
+        is_apart = not setting.keeps and not moves_directly(nest, setting)
+        out = nest.result.tensor.element.bits // 8 if is_apart else 0
+        if nest.combiner is None:
+            return cls(loops, parallel, out, 0, None)
+        accumulator = nest.combined_element.bits // 8
+        if finishes_in_place(nest):
+            return cls(loops, parallel, 0, 0 if setting.keeps else accumulator, None)
+        return cls(loops, parallel, out, accumulator, None)
+
+    def at(self, sizes: Sequence[int], cut: Iterable[int]) -> ResultSlots:
+        """The slots for tiles of these sizes; two rotate where the result is cut."""
+        if self.whole is not None:
+            return ResultSlots(self.whole, 0, 1)
+        points = prod([sizes[loop] for loop in self.loops])
+        copies = 1 if self.parallel.isdisjoint(cut) else 2
+        return ResultSlots(aligned(points * self.out), aligned(points * self.accumulator), copies)
 
 
 def finishes_in_place(nest: Nest) -> bool:
