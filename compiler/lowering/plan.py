@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from compiler.errors import LoweringError
 from compiler.ir import Value
-from compiler.lowering.nests import Nest
+from compiler.lowering.nests import Nest, Read
 from compiler.lowering.packing import Allocation, Packing, pack
 from compiler.lowering.placement import on_matrix
 from compiler.lowering.search import Choice, Tiler
 from compiler.lowering.signature import signature
-from compiler.lowering.tiling import Setting, Tiling, aligned, finishes_in_place, scatters, tabled_reads
+from compiler.lowering.tiling import Setting, Tiling, aligned, finishes_in_place, product, scatters, tabled_reads
+from compiler.ops.work import Index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 _SHARED_PART: Final = 8
 """A tensor is loaded whole, to stay, if it takes at most this part of SRAM."""
+
+_TABLE_PART: Final = 2
+"""The same for a tensor that is gathered from, if that takes more bursts than loading it."""
 
 _MOST_EVICTED: Final = 4
 """How many residents may give way to make one kernel cheaper (any number where it must)."""
@@ -151,13 +155,17 @@ def plan_kernels(
 
 @dataclass(slots=True)
 class _Attempt:
-    """One way to run a kernel: who gives way for it, and what it costs in cycles, penalties included."""
+    """One way to run a kernel: who gives way for it, and what it costs in cycles, penalties included.
+
+    ``is_near``: with all of SRAM it would take hardly fewer.
+    """
 
     choice: Choice
     setting: Setting
     evicted: list[Value]
     cycles: float
     early: bool
+    is_near: bool = False
 
 
 class _Planner:
@@ -239,13 +247,17 @@ class _Planner:
         return {root: self._stays[root] for root in roots if root in self._stays}
 
     def _shared(self, number: int, nest: Nest) -> list[Stay]:
-        """Operands in DRAM that later kernels read too: loaded whole, if they are small and there is room."""
+        """Operands in DRAM that later kernels read too, or that are gathered from: loaded whole, if there is room."""
         made = []
         for read in dict.fromkeys(nest.all_reads):
             root, type_ = self.root(read.value), read.value.tensor
-            small = 0 < type_.nbytes <= self.capacity // _SHARED_PART
-            again = any(later > number for later in self.uses.reads.get(root, ()))
-            if root in self._stays or not (small and again and read.is_affine):
+            if read.is_affine:
+                small = type_.nbytes <= self.capacity // _SHARED_PART
+                again = any(later > number for later in self.uses.reads.get(root, ()))
+            else:
+                small = type_.nbytes <= self.capacity // _TABLE_PART
+                again = self._is_scattered(read, nest)
+            if root in self._stays or not (type_.nbytes and small and again):
                 continue
             if not self.machine.may_compute(type_.element):
                 continue
@@ -260,6 +272,13 @@ class _Planner:
             made.append(stay)
         return made
 
+    def _is_scattered(self, read: Read, nest: Nest) -> bool:
+        """Whether gathering from DRAM takes more than loading the tensor whole: a burst for each run of elements."""
+        last = read.dims[-1]
+        run = nest.extents[-1] if isinstance(last, Index) else 1
+        run_bytes = max(run * (read.value.tensor.element.bits // 8), self.machine.burst)
+        return product(nest.extents[loop] for loop in read.iterators()) // run * run_bytes > read.value.tensor.nbytes
+
     # ---- choices
 
     def _setting(self, nest: Nest, evicted: Sequence[Value], *, keeps: bool) -> Setting:
@@ -273,7 +292,12 @@ class _Planner:
     def _best(self, number: int, nest: Nest, key: Hashable) -> _Attempt:
         result = self.root(nest.result)
         ways = [True] if result in self._stays else [True, False] if self._may_keep(number, nest) else [False]
-        attempts = [found for keeps in ways if (found := self._attempt(number, nest, key, keeps=keeps)) is not None]
+        attempts: list[_Attempt] = []
+        for keeps in ways:
+            found = self._attempt(number, nest, key, keeps=keeps)
+            attempts += [found] if found is not None else []
+            if found is not None and not found.evicted and found.is_near:
+                break
         if result in self._stays and not attempts:
             found = self._attempt(number, nest, key, keeps=False)
             attempts += [found] if found is not None else []
@@ -302,11 +326,14 @@ class _Planner:
         best: _Attempt | None = None
         candidates = self._candidates(number, nest)
         while True:
-            found = self._priced(number, nest, key, evicted, keeps=keeps)
+            found = self._priced(number, nest, key, evicted, roomy.cycles * _NEAR, keeps=keeps)
             if found is not None and (best is None or found.cycles < best.cycles):
                 best = found
-            is_near = best is not None and best.cycles <= roomy.cycles * _NEAR
-            if not candidates or is_near or (best is not None and len(evicted) >= _MOST_EVICTED):
+            if best is not None:
+                best.is_near = best.cycles <= roomy.cycles * _NEAR
+                if best.is_near or len(evicted) >= _MOST_EVICTED:
+                    return best
+            if not candidates:
                 return best
             evicted = [*evicted, candidates.pop(0)]
 
@@ -318,7 +345,10 @@ class _Planner:
         mine = [root for root in self._stays if root in own and root is not self.root(nest.result)]
         return [*others, *mine]
 
-    def _priced(self, number: int, nest: Nest, key: Hashable, evicted: list[Value], *, keeps: bool) -> _Attempt | None:
+    def _priced(
+        self, number: int, nest: Nest, key: Hashable, evicted: list[Value], enough: float, *, keeps: bool
+    ) -> _Attempt | None:
+        """The cost with some residents gone; ``enough`` cycles are not improved on by a block without its own place."""
         setting = self._setting(nest, evicted, keeps=keeps)
         size = 0
         if keeps and self.root(nest.result) not in self._stays and self._replaced(number, nest, setting) is None:
@@ -326,8 +356,10 @@ class _Planner:
         given = sum(self._stays[root].allocation.size for root in evicted)
         late = self._free(number, early=False) + given - size
         early = min(self._free(number, early=True), late)
-        ways = []
+        ways: list[tuple[float, bool, Choice]] = []
         for budget, is_early in ((early, True), (late, False)):
+            if ways and ways[0][0] <= enough:
+                break
             choice = self.searches.choose(nest, key, budget, setting) if budget >= 0 else None
             if choice is not None:
                 exposed = 0.0 if is_early else self._start_up(nest, setting, choice)

@@ -12,7 +12,7 @@ from math import ceil, gcd, inf
 from typing import TYPE_CHECKING, Final
 
 from compiler.lowering.contraction import factor_elements
-from compiler.lowering.nests import ARGUMENT_COMBINERS, Nest, Read
+from compiler.lowering.nests import ARGUMENT_COMBINERS, LookupIndex, Nest, Read
 from compiler.lowering.tiling import (
     NOTHING_RESIDENT,
     ResultShape,
@@ -100,9 +100,12 @@ class _Place:
     """A tensor in DRAM that is cut into boxes: the bytes of bursts that a box takes."""
 
     def __init__(self, dims: Dims, extents: Sequence[int], shape: Sequence[int], element_bytes: int) -> None:
-        affine = [dim for dim in dims if isinstance(dim, Index)]
-        self._dims = tuple(zip((_factors(dim, extents) for dim in affine), shape, strict=True))
-        self._is_unit = not affine or _step(affine[-1], extents) == 1
+        self._dims = tuple(
+            (_factors(dim, extents), size if isinstance(dim, Index) else None)
+            for dim, size in zip(dims, shape, strict=True)
+        )
+        last = dims[-1] if dims else Index()
+        self._is_unit = isinstance(last, Index) and _step(last, extents) == 1
         self._element_bytes = element_bytes
 
     def bus_bytes(self, sizes: Sequence[int], burst: int) -> int:
@@ -115,9 +118,10 @@ class _Place:
             for loop, factor in factors:
                 count += factor * (sizes[loop] - 1)
             elements *= count
+            is_run = is_run and extent is not None
             if is_run:
                 run *= count
-                is_run = count >= extent
+                is_run = extent is not None and count >= extent
         moved = elements * self._element_bytes
         return moved if run >= 16 * burst else ceil(moved / run) * ceil(run / burst) * burst
 
@@ -136,10 +140,9 @@ class _Operand:
             self.dims = tuple(_factors(dim, extents) for dim in read.dims if isinstance(dim, Index))
             padded = padded_dims(read, extents)
             self.padding = tuple(frozenset(loop for loop, _ in self.dims[dim]) for dim in padded)
-            self.place: _Place | None = _Place(read.dims, extents, read.value.tensor.shape, self.element_bytes)
         else:
-            self.place = None
             self.dims = tuple(((loop, 1),) for loop in sorted(self.loops))
+        self.place = _Place(read.dims, extents, read.value.tensor.shape, self.element_bytes)
 
     def elements(self, sizes: Sequence[int]) -> int:
         """Elements of the tile."""
@@ -164,7 +167,9 @@ def _step(dim: Index, extents: Sequence[int]) -> int:
     return gcd(*(factor for loop, factor in dim.terms if extents[loop] > 1)) or 1
 
 
-def _factors(dim: Index, extents: Sequence[int]) -> tuple[tuple[int, int], ...]:
+def _factors(dim: Index | LookupIndex, extents: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    if not isinstance(dim, Index):
+        return tuple((loop, 1) for loop in sorted(dim.read.iterators()))
     step = _step(dim, extents)
     return tuple((loop, abs(factor) // step) for loop, factor in dim.terms if extents[loop] > 1)
 
@@ -448,11 +453,7 @@ class Tiler:
     def _moved_cycles(self, operand: _Operand, sizes: Sequence[int]) -> float:
         moved = self._moved.get((operand, key := tuple([sizes[loop] for loop in operand.loops])))
         if moved is None:
-            bus = (
-                operand.elements(sizes) * operand.element_bytes
-                if operand.place is None
-                else operand.place.bus_bytes(sizes, self._machine.burst)
-            )
+            bus = operand.place.bus_bytes(sizes, self._machine.burst)
             moved = self._moved[operand, key] = bus / self._machine.bytes_per_cycle
         return moved
 
