@@ -127,7 +127,7 @@ def uniform(rng: Generator, shape: Shape, dtype: DTypeLike, low: float, high: fl
     return integers(rng, shape, dtype, int(low), int(high) + 1)
 
 
-def normal(rng: Generator, shape: Shape, dtype: DTypeLike, deviation: float) -> Array:
+def gaussian(rng: Generator, shape: Shape, dtype: DTypeLike, deviation: float) -> Array:
     """Normal with mean 0: what activations and weights look like."""
     return cast(rng.standard_normal(shape) * deviation, dtype)
 

@@ -22,6 +22,9 @@ from markupsafe import Markup, escape
 from opsets.elements import rank_of
 from reports.files import atomic_text
 from reports.matrix import ONNX_DOMAIN, WORST_FIRST, Cell, CellKey, build_matrix, key_of
+from reports.models import PAGE as MODELS_PAGE
+from reports.models import SUITES as MODEL_SUITES
+from reports.models import write_models_page
 from reports.plots import embedded
 from reports.record import Outcome, Placement, Record, Stage
 from reports.summary import Summary
@@ -108,6 +111,7 @@ def write_html(
     for stale in set(folder.glob("*.html")) - {folder / name for name in files.values()}:
         stale.unlink()
     pages = {key: f"operators/{quote(name)}" for key, name in files.items()}
+    write_models_page(found, environment, out, pages)
     with atomic_text(out / "index.html") as stream:
         stream.write(_overview(environment, summary, found, matrix.values(), pages))
     return HtmlReport(out / "index.html", {key: folder / name for key, name in files.items()})
@@ -185,6 +189,7 @@ def _overview(
         placements=placements | ({"folded": placements.get("folded", 0) + folded} if folded else {}),
         states=_SIGNS_SHOWN,
         link_of=_case_links(records, pages),
+        models_page=MODELS_PAGE if any(record.suite in MODEL_SUITES for record in records) else None,
         data=embedded(data),
     )
 

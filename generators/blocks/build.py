@@ -119,13 +119,13 @@ def _draw(evaluator: Evaluator, entry: TensorEntry, var: Var, names: dict[str, A
         kind = "uniform" if entry.type == "T" else "integers"
         return f"{kind}(rng, {shape}, {dtype}, {low}, {high})"
     if entry.scale is not None:
-        return f"normal(rng, {shape}, {dtype}, {entry.scale})"
+        return f"gaussian(rng, {shape}, {dtype}, {entry.scale})"
     if not weight:
-        return f"normal(rng, {shape}, {dtype}, 1.0)"
+        return f"gaussian(rng, {shape}, {dtype}, 1.0)"
     if len(shape) < 2:
         return f"uniform(rng, {shape}, {dtype}, 0.5, 1.5)"
     fan = math.prod(shape[1:]) if len(shape) > 3 else shape[-2]
-    return f"normal(rng, {shape}, {dtype}, {round(1 / math.sqrt(fan), 4)})"
+    return f"gaussian(rng, {shape}, {dtype}, {round(1 / math.sqrt(fan), 4)})"
 
 
 def render_block(case: BlockCase) -> str:

@@ -2,7 +2,7 @@
 
 1. 1 / (1 + exp(-x)) => logistic(x)
 2. x * logistic(a x), x / (1 + exp(-x)) => silu(x)
-3. x * 1/2 * (1 + erf(x / sqrt 2)) => gelu(x)
+3. x * 1/2 * (1 + erf(x / sqrt 2)), or 1 - erf(-x / sqrt 2) => gelu(x)
 4. x * 1/2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) => gelu(x) by tanh
 
 Constants count to the rounding of their type; 0.797 for sqrt(2 / pi) in float32 is another function, left alone.
@@ -15,7 +15,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from compiler.ops.activation import Gelu, Silu
-from compiler.ops.elementwise import Add, Div, Erf, Exp, Logistic, Mul, Neg, Reciprocal, Tanh
+from compiler.ops.elementwise import Add, Div, Erf, Exp, Logistic, Mul, Neg, Reciprocal, Sub, Tanh
 from compiler.passes.canonical.shapes import same_shape
 from compiler.passes.recognition.pieces import (
     Product,
@@ -29,7 +29,7 @@ from compiler.passes.recognition.pieces import (
 from compiler.rewrite import REASSOCIATE, Match, NoMatch, anything, operation, rule
 
 if TYPE_CHECKING:
-    from compiler.ir import Value
+    from compiler.ir import Op, Value
     from compiler.rewrite import Rule
 
 _CUBIC: Final = 0.044715
@@ -90,43 +90,49 @@ def gelu_product(match: Match) -> Value:
     """x / 2 * (1 + erf(x / sqrt 2)), or by tanh => gelu(x)."""
     root = match.root.result
     whole = product_of(root)
-    sums = [value for value in whole.factors if _one_plus(value, (Erf, Tanh)) is not None]
+    sums = [value for value in whole.factors if _one_plus(value) is not None]
     match.require(len(sums) == 1, "no factor is 1 + erf or 1 + tanh")
-    inner = _one_plus(sums[0], (Erf, Tanh))
-    assert inner is not None
-    is_erf = defined_by(inner, Erf) is not None
-    assert inner.op is not None
-    argument = inner.op.operand(0)
+    found_sum = _one_plus(sums[0])
+    assert found_sum is not None
+    function, sign = found_sum
+    is_erf, argument = isinstance(function.definition, Erf), function.operand(0)
     verified = _is_erf_argument if is_erf else _is_tanh_argument
     for x in whole.steps:
         if x is root or x is sums[0] or not same_shape(x, root):
             continue
         found = product_of(root, stop=x)
-        if _is(found, 0.5, (x, sums[0]), root) and verified(argument, x):
+        if _is(found, 0.5, (x, sums[0]), root) and verified(argument, x, sign):
             require_unshared(match, [x])
             return match.build(Gelu, x, approximate="none" if is_erf else "tanh")
     reason = "the factors are not x, 1/2 and the function of x"
     raise NoMatch(reason)
 
 
-def _one_plus(value: Value, functions: tuple[type[Erf | Tanh], ...]) -> Value | None:
-    """f(y), where the value is 1 + f(y) for one of the functions."""
+def _one_plus(value: Value) -> tuple[Op, float] | None:
+    """(f, 1) where the value is 1 + f(y), (f, -1) where it is 1 - f(y), f being erf or tanh, which are odd."""
     parts = sum_with_scalar(value)
-    return parts[0] if parts is not None and parts[1] == 1 and defined_by(parts[0], *functions) is not None else None
+    if parts is not None and parts[1] == 1:
+        function = defined_by(parts[0], Erf, Tanh)
+        return None if function is None else (function, 1.0)
+    difference = defined_by(value, Sub)
+    if difference is None or scalar(difference.operand(0)) != 1:
+        return None
+    function = defined_by(difference.operand(1), Erf, Tanh)
+    return None if function is None else (function, -1.0)
 
 
 def _is(found: Product, number: float, factors: tuple[Value, ...], root: Value) -> bool:
     return is_near(found.number, number, root) and Counter(found.factors) == Counter(factors)
 
 
-def _is_erf_argument(value: Value, x: Value) -> bool:
-    return _is(product_of(value, stop=x), _SQRT_HALF, (x,), value)
+def _is_erf_argument(value: Value, x: Value, sign: float) -> bool:
+    return _is(product_of(value, stop=x), sign * _SQRT_HALF, (x,), value)
 
 
-def _is_tanh_argument(value: Value, x: Value) -> bool:
+def _is_tanh_argument(value: Value, x: Value, sign: float) -> bool:
     """sqrt(2 / pi) (x + c x^3), or with x taken out of the sum."""
     found = product_of(value, stop=x)
-    if not is_near(found.number, _SQRT_2_OVER_PI, value):
+    if not is_near(found.number, sign * _SQRT_2_OVER_PI, value):
         return False
     others = [factor for factor in found.factors if factor is not x]
     if len(others) != 1:
