@@ -18,8 +18,8 @@ ENVIRONMENTS: Final = Path("build/venvs")
 REQUIREMENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "scalesim": ("scalesim==3.0.0", "numpy<2"),
     "vela": ("ethos-u-vela==5.2.0",),
-    "zigzag": ("zigzag-dse==3.9.1",),
-    "jax": ("jax[cpu]",),
+    "zigzag": ("zigzag-dse==3.9.1", "six"),  # which it imports and does not ask for
+    "jax": ("jax[cpu]==0.10.2",),
 }
 _DRIVERS: Final = Path(__file__).parent / "drivers"
 
