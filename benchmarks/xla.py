@@ -61,7 +61,7 @@ def count_here(dot: Dot) -> dict[str, int]:
 
 
 def _same(row: dict[str, Any], name: str) -> bool:
-    return int(np.float32(row[f"{name} here"])) == row[f"{name} of XLA"]
+    return bool(int(np.float32(row[f"{name} here"])) == row[f"{name} of XLA"])
 
 
 def main() -> None:

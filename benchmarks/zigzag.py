@@ -54,8 +54,9 @@ def main() -> None:
     options = parser.parse_args()
     answer = ask("zigzag", {"network": options.network, "accelerator": options.accelerator, "lpf_limit": 3})
     array = answer["array"]
+    rows_of_array, columns = array["sizes"][:2]
     start = time.perf_counter()
-    ours = simulate(with_weights(answer["model"]), *array["sizes"][:2], array["unit_energy"])
+    ours = simulate(with_weights(answer["model"]), rows_of_array, columns, array["unit_energy"])
     seconds = time.perf_counter() - start
     rows: list[dict[str, Any]] = [
         {
