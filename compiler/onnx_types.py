@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import onnx
 from onnx import TensorProto, TypeProto
 
@@ -64,6 +65,20 @@ ELEMENTS.update({number: _NEWER[name] for name, number in TensorProto.DataType.i
 
 DATA_TYPES: Final[dict[ElementType, int]] = {element: number for number, element in ELEMENTS.items()}
 """The other way: the IR's element type to ONNX's data type number."""
+
+_NUMBERS: Final[dict[np.dtype[Any], int]] = {element.dtype: number for number, element in ELEMENTS.items()}
+"""ONNX's number by numpy's type. Releases of the package before 1.19 do not know the types of ml_dtypes."""
+
+
+def numpy_type(number: int) -> np.dtype[Any]:
+    """The type of arrays of an ONNX data type. Raises KeyError for a number that is none."""
+    return ELEMENTS[number].dtype
+
+
+def data_type_of(dtype: np.dtype[Any]) -> int:
+    """The ONNX data type of arrays of a type. Raises KeyError where there is none."""
+    return TensorProto.STRING if dtype.kind in "OUST" else _NUMBERS[dtype]
+
 
 _STRINGS: Final[dict[ElementType, str]] = {
     element: TensorProto.DataType.Name(number).lower() for number, element in ELEMENTS.items()

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto, numpy_helper
 
+from compiler.onnx_types import data_type_of, numpy_type
 from conformance.comparison import Output
 from conformance.errors import Unavailable
 from conformance.numerics import Kind, kind_of
@@ -77,7 +78,7 @@ def run_session(session: Any, feeds: dict[str, Output]) -> list[Output]:  # noqa
 
 
 def _is_packed(array: NDArray[np.generic]) -> bool:
-    return array.dtype.kind not in "OUSTc" and helper.np_dtype_to_tensor_dtype(array.dtype) in _PACKED
+    return array.dtype.kind not in "OUSTc" and data_type_of(array.dtype) in _PACKED
 
 
 def _with_constants(model: ModelProto, constants: dict[str, Output]) -> ModelProto:
@@ -94,7 +95,7 @@ def _to_ort(value: Output) -> object:
     if not isinstance(value, np.ndarray) or kind_of(value.dtype) is Kind.TEXT:
         return value
     array = np.ascontiguousarray(value).reshape(value.shape)
-    element = helper.np_dtype_to_tensor_dtype(array.dtype)
+    element = data_type_of(array.dtype)
     if array.dtype.isbuiltin == 1:
         return onnxruntime.OrtValue.ortvalue_from_numpy(array)
     return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(array, element)
@@ -106,7 +107,7 @@ def _from_ort(value: Any) -> Output:  # noqa: ANN401
     if not value.is_tensor():
         return _plain(value.to_numpy() if hasattr(value, "to_numpy") else value.numpy())
     element = value.element_type()
-    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(element))
+    dtype = numpy_type(element)
     if dtype.isbuiltin == 1:
         return np.asarray(value.numpy())
     shape = tuple(value.shape())

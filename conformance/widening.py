@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import onnx
 from onnx import ModelProto, TypeProto
 
 import generators.widening
+from compiler.onnx_types import numpy_type
 from conformance.comparison import Output
 from conformance.errors import Unavailable
 from conformance.numerics import Kind, kind_of
@@ -60,4 +60,4 @@ def _tensor_dtype(declared: TypeProto) -> np.dtype[np.generic] | None:
         return _tensor_dtype(getattr(declared, kind).elem_type)
     if kind != "tensor_type" or not declared.tensor_type.elem_type:
         return None
-    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(declared.tensor_type.elem_type))
+    return numpy_type(declared.tensor_type.elem_type)

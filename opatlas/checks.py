@@ -91,12 +91,11 @@ def _narrow_dtype(compiled: CompiledModel) -> Any:  # noqa: ANN401 - a numpy dty
 
 def _in_type(dtype: Any, model: ModelProto, feeds: Mapping[str, Any]) -> tuple[ModelProto, dict[str, Any]]:  # noqa: ANN401
     """Return the model cast to a float type, and its inputs: what a narrower run is held against."""
-    from onnx import helper
-
+    from compiler.onnx_types import data_type_of
     from generators.widening import CannotWiden, Wide, widen_model
 
     try:
-        narrow = widen_model(model, Wide(helper.np_dtype_to_tensor_dtype(dtype), dtype))
+        narrow = widen_model(model, Wide(data_type_of(dtype), dtype))
     except CannotWiden as error:
         raise NoReference(f"the model has no form in {dtype}: {error}") from error
     return narrow, {name: _as_type(dtype, array) for name, array in feeds.items()}

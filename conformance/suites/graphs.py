@@ -13,6 +13,7 @@ import onnx.parser
 import yaml
 from onnx import GraphProto, ModelProto, TypeProto
 
+from compiler.onnx_types import numpy_type
 from conformance.case import CaseInfo, LoadedCase
 from conformance.comparison import Output
 
@@ -119,7 +120,7 @@ def _inputs(model: ModelProto, info: CaseInfo, entry: dict[str, Any]) -> list[Ou
 def _drawn(
     declared: TypeProto, draw: np.random.Generator, sizes: dict[str, int], span: tuple[float, float], data_class: str
 ) -> Output:
-    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(declared.tensor_type.elem_type))
+    dtype = numpy_type(declared.tensor_type.elem_type)
     shape = tuple(dim.dim_value or sizes.get(dim.dim_param, 0) for dim in declared.tensor_type.shape.dim)
     if dtype.kind == "b":
         return np.asarray(draw.integers(0, 2, shape)).astype(dtype)

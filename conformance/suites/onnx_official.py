@@ -19,6 +19,7 @@ import onnx
 from onnx import ModelProto, numpy_helper
 
 import opsets
+from compiler.onnx_types import numpy_type
 from conformance.case import CaseInfo, LoadedCase
 from conformance.comparison import Output
 from conformance.errors import Unavailable
@@ -116,7 +117,7 @@ def _describe(kind: str, name: str, test: Any, suite: str) -> CaseInfo:  # noqa:
         domain=domain,
         since_version=_since(named, opset, domain),
         opset=opset,
-        dtype=np.dtype(onnx.helper.tensor_dtype_to_np_dtype(first)).name if first else "",
+        dtype=numpy_type(first).name if first else "",
         input_mode="static",
         data_class="expanded" if "_expanded" in name else "",
         # Making the tests takes seconds: the process that runs the case need not do that again.

@@ -14,8 +14,8 @@ from compiler.exporters.onnx.forms import NoForm, forms_of
 from compiler.exporters.onnx.names import Names
 from compiler.exporters.onnx.rewriting import rebuilt, ways_round
 from compiler.exporters.onnx.schema import Spelled, takes
-from compiler.ir import UNKNOWN_LOCATION, Array, Constant, ElementType, Location, Op, Value, captured
-from compiler.onnx_types import DATA_TYPES, type_string
+from compiler.ir import UNKNOWN_LOCATION, Array, Constant, ElementType, Location, Op, Value, captured, element_of
+from compiler.onnx_types import DATA_TYPES, data_type_of, type_string
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,6 +65,10 @@ def tensor_proto(array: Array, name: str) -> onnx.TensorProto:
     if array.dtype.hasobject:
         texts: Any = [str(item).encode() for item in array.reshape(-1)]
         return onnx.helper.make_tensor(name, onnx.TensorProto.STRING, array.shape, texts)
+    if array.dtype.isbuiltin != 1 and element_of(array.dtype).bits >= 8:
+        # Releases of onnx before 1.19 do not know the types of ml_dtypes.
+        data = np.ascontiguousarray(array).tobytes()
+        return onnx.TensorProto(name=name, data_type=data_type_of(array.dtype), dims=array.shape, raw_data=data)
     return numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
 
 
