@@ -59,6 +59,7 @@ class Finding:
     tolerance: str = ""
     rule: str | None = None
     stage_ms: dict[str, float] = field(default_factory=dict)
+    reached: tuple[str, ...] = ()
 
 
 class _Stopwatch:
@@ -102,6 +103,7 @@ def judge_case(
         case.tolerance,
         case.rule,
         {**watch.milliseconds, **found.report.stage_ms},
+        () if case.native is None else case.native.operators(),
     )
 
 

@@ -51,6 +51,13 @@ class Native:
         make = self.transformed
         return self._once(f"on {transform.__name__}", lambda: make(transform))  # type: ignore[no-any-return]
 
+    def operators(self) -> tuple[str, ...]:
+        """The framework's own operators in the program, such as ``add.Tensor``; none where it does not name them."""
+        nodes = getattr(getattr(self.program, "graph", None), "nodes", ())
+        schemas = (getattr(getattr(node, "target", None), "_schema", None) for node in nodes)
+        pairs = ((one.name.rpartition("::")[2], one.overload_name or "default") for one in schemas if one is not None)
+        return tuple(dict.fromkeys(f"{name}.{overload}" for name, overload in pairs))
+
     def is_exact(self) -> bool:
         """Whether the float64 run carries more than the result's own type does."""
         floats = {t for t in self.types() if t is not None and kind_of(t) is Kind.FLOAT}

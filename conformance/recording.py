@@ -71,6 +71,7 @@ def make_record(
         dtype=info.dtype,
         attributes=info.attributes,  # type: ignore[arg-type] # made plain by the record
         shapes=list(info.shapes),  # type: ignore[arg-type] # made plain by the record
+        reached=list(finding.reached),
         data_class=info.data_class,
         input_mode=info.input_mode,
         tolerance_class=finding.tolerance,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -19,10 +20,10 @@ from rich.text import Text
 import generators
 import opsets
 from opsets.elements import GROUPS
+from reports.matrix import newest_opset
 from reports.record import Outcome, Record
 from reports.store import read_records
 
-DOMAINS = ("ai.onnx", "ai.onnx.ml")
 _FLOATS = frozenset(GROUPS["float"])
 _NOT_RED = frozenset({Outcome.PASSED, Outcome.FOLDED, Outcome.UNVERIFIED, Outcome.QUALITY_WARNING})
 NO_CASE = "no case of this run reaches it"
@@ -81,19 +82,86 @@ class _Reached:
 
 
 def coverage(records: Path, framework: str = "onnx") -> list[Figure]:
-    """Figures of a run of the suites `operators` and `invalid`.
+    """Figures of a run: of ONNX by the suites `operators` and `invalid`, of other frameworks by all their records.
 
-    Raises `ReportError` without records and `ManifestError` for a broken manifest.
+    Raises `ReportError` without records and `ManifestError` for a broken manifest or an unknown framework.
     """
     found = {record.case_id: record for record in read_records(records)}
-    reached = {domain: _Reached() for domain in DOMAINS}
-    cases = _cases(framework)
+    return _FIGURES.get(framework, _of_records)(framework, found)
+
+
+def _of_cases(framework: str, found: Mapping[str, Record]) -> list[Figure]:
+    """What the cases of the manifests give their operators, by the records that they have in the run."""
+    domains = opsets.DOMAINS[framework]
+    reached = {domain: _Reached() for domain in domains}
+    newest = newest_opset(found.values())
+    cases = [case for case in _cases(framework) if case.domain != "ai.onnx" or _existed(case.since_version, newest)]
     for case in cases:
         record = found.get(case.id)
         if record is not None and record.outcome is not Outcome.NOT_RUN and case.domain in reached:
             reached[case.domain].add(case, record)
-    figures = [figure for domain in DOMAINS for figure in _of_domain(framework, domain, reached[domain])]
+    limits = dict.fromkeys(domains) | {"ai.onnx": newest}
+    figures = [
+        figure for domain in domains for figure in _of_domain(framework, domain, reached[domain], limits[domain])
+    ]
     return [*figures, _cases_figure(cases, found), _must_fail_figure(found.values())]
+
+
+def _existed(version: int, newest: int | None) -> bool:
+    """Whether the release of onnx that made the records had an operator version; all count where that is unknown."""
+    return newest is None or version <= newest
+
+
+def _of_records(framework: str, found: Mapping[str, Record]) -> list[Figure]:
+    """What the records say that they reach: the case's operator and type, and the operators of the program."""
+    ran = [r for r in found.values() if r.framework == framework and r.outcome is not Outcome.NOT_RUN]
+    figures: list[Figure] = []
+    for domain in _domains(framework):
+        known = opsets.denominator(framework, domain)
+        names: dict[Key, list[Record]] = defaultdict(list)
+        cells: dict[Key, list[Record]] = defaultdict(list)
+        for record in ran:
+            cells[record.operator, record.dtype].append(record)
+            for name in _names(record):
+                names[name,].append(record)
+        keys = {(cell.operator, cell.dtype) for cell in known.cells if cell.dtype}
+        figures.append(_passing(f"{domain}: operators", [(name,) for name in sorted(known.active)], names))
+        figures += [
+            _passing(f"{domain}: {group}", [(name,) for name in members], names)
+            for group, members in known.groups.items()
+        ]
+        figures.append(_passing(f"{domain}: cells", sorted(keys), cells))
+        classed = {key: [r for r in records if r.tolerance_class] for key, records in cells.items()}
+        with_class = {key: records for key, records in classed.items() if records}
+        figures.append(_tried(f"{domain}: cells with a tolerance class", sorted(keys), with_class))
+        if known.excluded:
+            reasons = dict(sorted(known.excluded.items()))
+            figures.append(Figure(f"{domain}: out of scope, with a reason", len(reasons), 0, missing=reasons))
+    return [*figures, _records_figure(ran)]
+
+
+def _domains(framework: str) -> tuple[str, ...]:
+    if framework not in opsets.DOMAINS:
+        raise opsets.ManifestError(f"found framework '{framework}', expected one of {', '.join(opsets.DOMAINS)}")
+    return opsets.DOMAINS[framework]
+
+
+def _names(record: Record) -> set[str]:
+    """The operator that a case is named for, without the name of its form, and those that its program has."""
+    inside = {part for overload in record.reached for part in (overload, overload.partition(".")[0])}
+    return {record.operator, record.operator.partition("-")[0], *inside}
+
+
+def _records_figure(ran: list[Record]) -> Figure:
+    passed = sum(record.outcome is Outcome.PASSED for record in ran)
+    folded = sum(record.outcome is Outcome.FOLDED for record in ran)
+    whole = sum(record.outcome in _NOT_RED for record in ran)
+    missing = {record.case_id: _why([record]) for record in ran if record.outcome is not Outcome.PASSED}
+    return Figure("cases that ran", len(ran), len(ran), passed, folded, whole, missing)
+
+
+_FIGURES: Final[Mapping[str, Callable[[str, Mapping[str, Record]], list[Figure]]]] = {"onnx": _of_cases}
+"""How a framework's figures are made, where not by what its records say alone."""
 
 
 @cache
@@ -101,14 +169,20 @@ def _cases(framework: str) -> tuple[generators.Case, ...]:
     return tuple(case for manifest in opsets.load_manifests(framework) for case in generators.expand(manifest))
 
 
-def _of_domain(framework: str, domain: str, reached: _Reached) -> Iterator[Figure]:
+def _of_domain(framework: str, domain: str, reached: _Reached, limit: int | None) -> Iterator[Figure]:
     known = opsets.denominator(framework, domain)
-    tensors = [cell for cell in known.cells if cell.tensor]
+    tensors = [cell for cell in known.cells if cell.tensor and _existed(cell.since_version, limit)]
     everything = [(cell.operator, str(cell.since_version), cell.dtype) for cell in tensors]
     newest = [key for key, cell in zip(everything, tensors, strict=True) if cell.newest]
-    pairs = [(operator, str(since)) for operator, since in known.pairs]
-    attributes = [(one.operator, str(one.since_version), one.attribute) for one in known.attributes]
-    yield _passing(f"{domain}: operators", [(name,) for name in sorted(known.active)], reached.operators)
+    pairs = [(operator, str(since)) for operator, since in known.pairs if _existed(since, limit)]
+    attributes = [
+        (one.operator, str(one.since_version), one.attribute)
+        for one in known.attributes
+        if _existed(one.since_version, limit)
+    ]
+    there = {operator for operator, _ in pairs}
+    active = [(name,) for name in sorted(known.active) if name in there]
+    yield _passing(f"{domain}: operators", active, reached.operators)
     yield _passing(f"{domain}: operator versions", pairs, reached.pairs)
     yield _passing(f"{domain}: newest cells", newest, reached.cells)
     yield _passing(f"{domain}: cells", everything, reached.cells)

@@ -70,3 +70,41 @@ def test_nan_and_infinity_count_where_a_case_draws_them(tmp_path, relu):
     assert named.tried == 1
     assert "Relu-14 float16" not in named.missing
     assert named.missing["Range-27 float32"] == "it has no number of elements then"
+
+
+def test_a_framework_without_a_schema_of_versions_counts_by_what_its_records_reach(tmp_path):
+    common = {"run": "r", "suite_hash": "h", "backend": "b", "target": "t", "framework": "torch", "suite": "operators"}
+    made = [
+        Record(**common, case_id="a", domain="aten", operator="sum-empty", dtype="float16", stage="compare",
+               outcome="passed", reached=["add.Tensor", "sum.dim_IntList"]),
+        Record(**common, case_id="b", domain="aten", operator="relu", dtype="float32", stage="import",
+               outcome="unsupported", reason="why", reached=["relu.default"]),
+    ]  # fmt: skip
+    path = tmp_path / "records.jsonl"
+    path.write_text("".join(one.to_line() + "\n" for one in made))
+    found = {figure.name: figure for figure in coverage(path, "torch")}
+    assert (found["aten: core operators"].total, found["aten: core overloads"].total) == (164, 193)
+    assert (found["aten: core overloads"].tried, found["aten: core overloads"].passed) == (3, 2)
+    assert found["aten: core operators"].missing["relu"] == "unsupported: why"
+    assert found["aten: operators"].passed == 2
+    assert "add.Tensor" not in found["aten: core overloads"].missing
+
+
+def test_layers_out_of_scope_are_counted_with_their_reason(tmp_path):
+    (tmp_path / "records.jsonl").touch()
+    found = {figure.name: figure for figure in coverage(tmp_path, "caffe")}
+    assert found["caffe: operators"].total == found["caffe: cells"].total >= 45
+    assert found["caffe: out of scope, with a reason"].missing["Accuracy"] == "scores predictions by labels"
+
+
+def test_what_a_release_of_onnx_did_not_have_is_not_missing_in_its_records(tmp_path, relu):
+    older = record(relu[0], Outcome.PASSED).model_copy(update={"versions": {"onnx": "1.18.0"}})
+    found = figures(tmp_path / "records.jsonl", [older])
+    # onnx 1.18 has operator set 23; counted from its onnx.defs without this project
+    assert found["ai.onnx: operators"].total == 194
+
+
+def test_an_unknown_framework_is_named(tmp_path):
+    (tmp_path / "records.jsonl").touch()
+    with pytest.raises(opsets.ManifestError, match="found framework 'mxnet', expected one of onnx"):
+        coverage(tmp_path, "mxnet")

@@ -250,7 +250,10 @@ def check(
 def ops(
     context: typer.Context,
     operator: Annotated[str | None, typer.Argument(metavar="NAME", help="One operator of the IR, in full.")] = None,
-    framework: Annotated[Literal["ir", "onnx"], typer.Option(help="Operators of the IR, or of a framework.")] = "ir",
+    framework: Annotated[
+        Literal["ir", "onnx", "torch", "tensorflow", "caffe"],
+        typer.Option(help="Operators of the IR, or of a framework."),
+    ] = "ir",
     reference: Annotated[bool, typer.Option("--reference", help="All operators of the IR, as Markdown.")] = False,
     coverage: Annotated[
         Path | None,

@@ -187,18 +187,55 @@ def _drawn(types: Mapping[str, Type], bind: Mapping[str, int], seed: int) -> dic
 def framework_operators(framework: str) -> list[dict[str, Any]]:
     """Return one row an operator version that the framework defines: whether a manifest and a converter have it."""
     import opsets
-    from compiler.frontends.onnx.site import converter_for
 
-    listed = {(item.operator, item.since_version) for file in opsets.load_manifests(framework) for item in file.items}
+    converted, named = _CONVERTED[framework](), opsets.named_operators(framework)
     return [
         {
             "operator": operator,
             "version": version,
-            "manifest": "yes" if (operator, version) in listed else "no",
-            "converter": "yes" if converter_for("", operator, version) else "no",
+            "manifest": "yes" if (operator, version) in named else "no",
+            "converter": "yes" if converted(operator, version) else "no",
         }
-        for operator, version in opsets.denominator(framework).pairs
+        for operator, version in opsets.denominator(framework, opsets.DOMAINS[framework][0]).pairs
     ]
+
+
+def _converted_onnx() -> Callable[[str, int], bool]:
+    from compiler.frontends.onnx.site import converter_for
+
+    return lambda operator, version: converter_for("", operator, version) is not None
+
+
+def _converted_torch() -> Callable[[str, int], bool]:
+    """An operator of which some overload has a converter; a manifest's entry may have the name of a form behind it."""
+    import compiler.frontends.torch  # noqa: F401 - fills the table
+    from compiler.frontends.torch.site import converted_operators
+
+    names = {name.partition(".")[0] for name in converted_operators()}
+    return lambda operator, _: operator.partition("-")[0] in names
+
+
+def _converted_tensorflow() -> Callable[[str, int], bool]:
+    from compiler.frontends.tensorflow import covered_operators
+
+    names = covered_operators()
+    return lambda operator, _: operator in names
+
+
+def _converted_caffe() -> Callable[[str, int], bool]:
+    import compiler.frontends.caffe  # noqa: F401 - fills the table
+    from compiler.frontends.caffe.site import converter_for
+
+    return lambda operator, _: converter_for(operator) is not None
+
+
+_CONVERTED: Mapping[str, Callable[[], Callable[[str, int], bool]]] = {
+    "onnx": _converted_onnx,
+    "torch": _converted_torch,
+    "tensorflow": _converted_tensorflow,
+    "caffe": _converted_caffe,
+}
+"""By framework, what tells whether the compiler converts an operator."""
 
 
 def ir_operators() -> list[dict[str, Any]]:

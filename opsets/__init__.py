@@ -1,6 +1,7 @@
 """What exists and what must be tried: manifests, their schema, and the denominator that coverage is counted against."""
 
-from opsets.denominator import AttributeVersion, Cell, Denominator, denominator, find_item, tolerance
+from opsets.cells import AttributeVersion, Cell, Denominator
+from opsets.denominator import DOMAINS, denominator, find_item, named_operators, tolerance
 from opsets.errors import ManifestError
 from opsets.loader import Item, Manifest, load_manifest, load_manifests
 from opsets.manifest import Draw, Entry, Ruling, Twin
@@ -8,6 +9,7 @@ from opsets.signature import Signature
 from opsets.tolerance import Tolerance
 
 __all__ = [
+    "DOMAINS",
     "AttributeVersion",
     "Cell",
     "Denominator",
@@ -24,5 +26,6 @@ __all__ = [
     "find_item",
     "load_manifest",
     "load_manifests",
+    "named_operators",
     "tolerance",
 ]

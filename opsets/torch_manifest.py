@@ -17,6 +17,7 @@ from opsets.manifest import DataClass, Draw, Ruling, Tolerances
 from opsets.tolerance import Tolerance, parse_tolerance
 
 FOLDER: Final = Path(__file__).parent / "torch"
+CORE: Final = Path(__file__).parent / "torch_core.yaml"
 
 _FLOATS: Final = ("float32", "float16", "bfloat16", "float64")
 _INTEGERS: Final = ("int64", "int32", "int16", "int8", "uint8")
@@ -126,3 +127,10 @@ def covered_operators() -> frozenset[str]:
     """Names of the ATen operators that some entry is about."""
     names = {item.operator.partition("-")[0] for item in load_torch_manifests()}
     return frozenset(names.union(*(item.entry.covers for item in load_torch_manifests())))
+
+
+@cache
+def core_overloads(path: Path = CORE) -> tuple[str, ...]:
+    """The ATen overloads that torch tags as core, such as ``add.Tensor``, sorted; from a file."""
+    data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return tuple(sorted(f"{name}.{one}" for name, overloads in data["overloads"].items() for one in overloads))

@@ -2,7 +2,7 @@
 
 from reports.diff import Difference, diff
 from reports.errors import NoRecords, ReportError, UnknownSchema
-from reports.matrix import CellKey, onnx_denominator
+from reports.matrix import CellKey, all_cells
 from reports.record import Errors, HostOperator, Outcome, Placement, Record, Stage
 from reports.store import RecordWriter, merge, read_records, write_records
 from reports.summary import Summary, summarize
@@ -22,9 +22,9 @@ __all__ = [
     "Stage",
     "Summary",
     "UnknownSchema",
+    "all_cells",
     "diff",
     "merge",
-    "onnx_denominator",
     "read_records",
     "summarize",
     "write_records",

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from reports.matrix import onnx_denominator
+from reports.matrix import all_cells
 from reports.record import Errors, Record
 from reports.store import write_records
 from reports.write import write_reports
@@ -196,7 +196,7 @@ def test_signs_are_readable_in_both_themes(report, page, theme):
 
 @pytest.mark.slow
 def test_twenty_thousand_cases_open_in_two_seconds(page, tmp_path):
-    cells = onnx_denominator()
+    cells = all_cells("onnx", "ai.onnx")
     records = (
         Record(
             **COMMON,

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from opsets import denominator
+import onnx
+
+from opsets import DOMAINS, denominator
 from opsets.elements import rank_of
 from reports.record import Outcome, Placement, Record
 
@@ -106,19 +108,61 @@ def build_matrix(records: Iterable[Record], everything: Iterable[CellKey] = ()) 
     return {key: cells[key] for key in sorted(cells, key=order_of)}
 
 
-def onnx_denominator() -> list[CellKey]:
-    """Return all cells of the installed ONNX: each version of each operator, each element type of any input.
+def all_cells(framework: str, domain: str, newest: int | None = None) -> list[CellKey]:
+    """Return all cells of a framework's domain: each version of each operator, each element type of any input.
 
-    Versions without a tensor input have one cell without an element type. Source: `onnx.defs` through `opsets`.
+    Versions without a tensor input have one cell without an element type. Versions above ``newest`` are left out.
+    Raises `ManifestError` for a framework or domain without a denominator.
     """
-    found = denominator("onnx")
+    found = denominator(framework, domain)
     cells = {
         CellKey(cell.framework, cell.domain, cell.operator, cell.since_version, cell.dtype) for cell in found.cells
     }
     with_type = {(cell.operator, cell.since_version) for cell in cells}
     cells |= {
-        CellKey("onnx", ONNX_DOMAIN, operator, version, WITHOUT_ELEMENT)
+        CellKey(framework, domain, operator, version, WITHOUT_ELEMENT)
         for operator, version in found.pairs
         if (operator, version) not in with_type
     }
-    return sorted(cells, key=order_of)
+    return sorted((cell for cell in cells if newest is None or cell.since_version <= newest), key=order_of)
+
+
+def known_cells(records: Iterable[Record]) -> list[CellKey]:
+    """Return what exists of the frameworks that `records` are about.
+
+    Of ONNX what the release had that the records were made with, so that what it lacked is not missing; that release
+    may be newer than the installed one, whose schemas are then all there are (`unknown_release` says so).
+    """
+    found = list(records)
+    names = {record.framework for record in found}
+    newest = newest_opset(found)
+    cells: list[CellKey] = []
+    for framework, domains in DOMAINS.items():
+        if framework in names:
+            # ai.onnx.ml has a numbering of its own, and no new version for years.
+            shown = (ONNX_DOMAIN,) if framework == "onnx" else domains
+            cells += [cell for domain in shown for cell in all_cells(framework, domain, newest)]
+    return cells
+
+
+def newest_opset(records: Iterable[Record]) -> int | None:
+    """Return the newest operator set of the releases of onnx that records were made with; None where unknown."""
+    opsets = [_opset_of(release) for release in _releases(records)]
+    return None if None in opsets else max((opset for opset in opsets if opset is not None), default=None)
+
+
+def unknown_release(records: Iterable[Record]) -> str | None:
+    """Return the release of onnx that records were made with, where it is newer than the installed package."""
+    unknown = [release for release in _releases(records) if _opset_of(release) is None]
+    return max(unknown, default=None)
+
+
+def _releases(records: Iterable[Record]) -> set[str]:
+    return {record.versions["onnx"] for record in records if record.framework == "onnx" and "onnx" in record.versions}
+
+
+def _opset_of(release: str) -> int | None:
+    """The newest operator set of a release of onnx, None where the installed package does not know the release."""
+    parts = release.split(".")[:2]
+    rows = (row for row in onnx.helper.VERSION_TABLE if row[0].split(".")[:2] == parts)
+    return max((int(row[2]) for row in rows), default=None)

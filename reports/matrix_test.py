@@ -1,7 +1,18 @@
 import onnx
 import pytest
 
-from reports.matrix import WORST_FIRST, Cell, CellKey, State, build_matrix, key_of, onnx_denominator, worst
+from reports.matrix import (
+    WORST_FIRST,
+    Cell,
+    CellKey,
+    State,
+    all_cells,
+    build_matrix,
+    key_of,
+    known_cells,
+    unknown_release,
+    worst,
+)
 from reports.record import Outcome, Record
 from reports.record_test import MINIMAL
 
@@ -66,10 +77,27 @@ def test_only_passed_cases_on_the_accelerator_count_as_accelerated():
 
 
 def test_the_denominator_has_the_types_that_the_schema_allows():
-    cells = {key.dtype for key in onnx_denominator() if (key.operator, key.since_version) == ("Relu", 6)}
+    cells = {key.dtype for key in all_cells("onnx", "ai.onnx") if (key.operator, key.since_version) == ("Relu", 6)}
     assert cells == {"float16", "float32", "float64"}
 
 
 @pytest.mark.skipif(not onnx.__version__.startswith("1.23."), reason="the count is that of ONNX 1.23")
 def test_every_operator_version_of_onnx_1_23_has_a_cell():
-    assert len({key[:4] for key in onnx_denominator()}) == 626
+    assert len({key[:4] for key in all_cells("onnx", "ai.onnx")}) == 626
+
+
+def test_the_denominator_is_that_of_the_release_that_made_the_records():
+    older = [record("a", outcome="passed").model_copy(update={"versions": {"onnx": "1.18.0"}})]
+    assert max(cell.since_version for cell in known_cells(older)) == 23  # onnx 1.18 has operator set 23
+    assert unknown_release(older) is None
+    newer = [record("a", outcome="passed").model_copy(update={"versions": {"onnx": "99.1.0"}})]
+    assert max(cell.since_version for cell in known_cells(newer)) == onnx.defs.onnx_opset_version()
+    assert unknown_release(newer) == "99.1.0"
+
+
+def test_each_framework_of_the_records_has_its_rows():
+    records = [record("a", outcome="passed", framework=framework) for framework in ("torch", "caffe")]
+    cells = known_cells(records)
+    assert {cell.framework for cell in cells} == {"torch", "caffe"}
+    assert any(cell.operator == "LRN" and cell.dtype == "float32" for cell in cells)
+    assert sum(cell.operator == "resize_" for cell in cells) == 1  # a core operator that no manifest has

@@ -34,6 +34,7 @@ _COLUMNS = {
     "dtype": "VARCHAR",
     "attributes": "JSON",
     "shapes": "JSON",
+    "reached": "VARCHAR[]",
     "data_class": "VARCHAR",
     "input_mode": "VARCHAR",
     "tolerance_class": "VARCHAR",

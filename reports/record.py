@@ -117,7 +117,8 @@ class HostOperator(_Fields):
 class Record(_Fields):
     """The outcome of one case. Bytes, cycles, picojoules and milliseconds; None where a stage was not reached.
 
-    `utilization` is the busy share of each engine, 0 to 1.
+    `utilization` is the busy share of each engine, 0 to 1. `reached` names the framework's own operators in the
+    program, where the framework says more than the case's name does: ATen's overloads.
     """
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
@@ -136,6 +137,7 @@ class Record(_Fields):
     dtype: str = ""
     attributes: _PlainMap = Field(default_factory=dict)
     shapes: _PlainList = Field(default_factory=list)
+    reached: list[str] = Field(default_factory=list)
     data_class: str = ""
     input_mode: str = ""
     tolerance_class: str = ""

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+import onnx
 from pydantic import BaseModel, ConfigDict, Field
 
-from reports.matrix import Cell, CellKey, State, build_matrix, worst
+from reports.matrix import Cell, CellKey, State, build_matrix, unknown_release, worst
 from reports.query import Database
 from reports.record import Outcome, Placement, Record, Stage
 from reports.store import BadLine
@@ -113,6 +114,8 @@ class Summary(_Model):
     cost: Cost
     duplicates: int = 0
     unreadable: list[str] = Field(default_factory=list)
+    notes: list[str] = Field(default_factory=list)
+    """What a reader of the figures must know, such as a denominator of another release."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -201,7 +204,15 @@ def summarize(
             cost=_cost(found, database),
             duplicates=duplicates,
             unreadable=[str(line) for line in bad_lines],
+            notes=_notes(found),
         )
+
+
+def _notes(records: tuple[Record, ...]) -> list[str]:
+    release = unknown_release(records)
+    if release is None:
+        return []
+    return [f"what exists is counted by the installed onnx {onnx.__version__}; records are of the newer {release}"]
 
 
 def _ruled(operator: str, ruling: str, cases: int, example: str) -> Ruled:

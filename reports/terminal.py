@@ -46,6 +46,7 @@ def summary_text(summary: Summary) -> RenderableType:
         )
         if len(summary.unexpected) > _LONGEST_LIST:
             parts.append(Text(f"  and {len(summary.unexpected) - _LONGEST_LIST} more"))
+    parts.extend(Text(note) for note in summary.notes)
     if summary.unreadable:
         parts.append(Text(f"{len(summary.unreadable)} lines could not be read: {summary.unreadable[0]}", style="red"))
     return Group(*parts)

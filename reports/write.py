@@ -8,8 +8,7 @@ from pathlib import Path
 from reports.files import atomic_text
 from reports.html import write_html
 from reports.junit import write_junit
-from reports.matrix import CellKey, onnx_denominator
-from reports.record import Record
+from reports.matrix import CellKey, known_cells
 from reports.store import MERGED, read_records, require, write_records
 from reports.summary import Summary, summarize
 from reports.tabular import write_csv
@@ -34,8 +33,3 @@ def write_reports(records: Path | str, out: Path | str, denominator: Iterable[Ce
     folder = source if source.is_dir() else source.parent
     write_html(found.records, summary, target, cells, source=folder)
     return summary
-
-
-def known_cells(records: Iterable[Record]) -> list[CellKey]:
-    """Return what exists of the frameworks that `records` are about, as far as it can be enumerated."""
-    return onnx_denominator() if any(record.framework == "onnx" for record in records) else []

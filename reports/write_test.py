@@ -12,11 +12,11 @@ from rich.console import Console
 from reports.diff import compare
 from reports.errors import ReportError
 from reports.junit import write_junit
-from reports.matrix import CellKey
+from reports.matrix import CellKey, known_cells
 from reports.record import Errors, HostOperator, Outcome, Record
 from reports.store import RecordWriter, write_records
 from reports.terminal import difference_text, summary_text
-from reports.write import known_cells, write_reports
+from reports.write import write_reports
 
 GOLD = Path(__file__).parent / "testdata"
 COMMON = {
