@@ -11,6 +11,7 @@ from opsets.cells import AttributeVersion, Cell, Denominator
 from opsets.errors import ManifestError
 from opsets.loader import Item, load_manifests
 from opsets.signature import Signature, onnx_versions
+from opsets.tensorflow_manifest import excluded_operators, load_tensorflow_manifests, tensorflow_cells
 from opsets.tolerance import Tolerance
 from opsets.torch_manifest import TYPES as TORCH_TYPES
 from opsets.torch_manifest import core_overloads, covered_operators, load_torch_manifests
@@ -73,10 +74,24 @@ def _caffe(domain: str) -> Denominator:
     return Denominator(cells, (), pairs, frozenset(known_layers()), scope().excluded)
 
 
-_SCHEMAS: Final[Mapping[str, Callable[[str], Denominator]]] = {"onnx": _onnx, "torch": _torch, "caffe": _caffe}
+def _tensorflow(_domain: str) -> Denominator:
+    """Raw operators in scope, with the element types that their definitions allow; the others have a reason each."""
+    cells = tensorflow_cells()
+    pairs = tuple(dict.fromkeys((cell.operator, 0) for cell in cells))
+    active = frozenset(operator for operator, _ in pairs)
+    return Denominator(cells, (), pairs, active, dict(excluded_operators()))
+
+
+_SCHEMAS: Final[Mapping[str, Callable[[str], Denominator]]] = {
+    "onnx": _onnx,
+    "torch": _torch,
+    "tensorflow": _tensorflow,
+    "caffe": _caffe,
+}
 DOMAINS: Final[Mapping[str, tuple[str, ...]]] = {
     "onnx": ("ai.onnx", "ai.onnx.ml"),
     "torch": ("aten",),
+    "tensorflow": ("raw_ops",),
     "caffe": ("caffe",),
 }
 """The frameworks that have a denominator, and their domains."""
@@ -104,6 +119,10 @@ def _named_torch() -> frozenset[tuple[str, int]]:
     return frozenset((item.operator, 0) for item in load_torch_manifests())
 
 
+def _named_tensorflow() -> frozenset[tuple[str, int]]:
+    return frozenset((item.operator, 0) for item in load_tensorflow_manifests())
+
+
 def _named_caffe() -> frozenset[tuple[str, int]]:
     return frozenset((name, 2) for name in load_layers())
 
@@ -111,6 +130,7 @@ def _named_caffe() -> frozenset[tuple[str, int]]:
 _NAMED: Final[Mapping[str, Callable[[], frozenset[tuple[str, int]]]]] = {
     "onnx": _named_onnx,
     "torch": _named_torch,
+    "tensorflow": _named_tensorflow,
     "caffe": _named_caffe,
 }
 

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from opsets.denominator import Cell
+from opsets.cells import Cell
 from opsets.elements import GROUP_OF
 from opsets.errors import ManifestError
 from opsets.manifest import DataClass, Draw, Expression, Ruling, Tolerances
