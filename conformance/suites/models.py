@@ -181,7 +181,7 @@ class Models:
     def load(self, info: CaseInfo) -> LoadedCase:
         if isinstance(info.source, Case):
             return caffe_operators.load(info.source)
-        if info.framework == tensorflow_models.FRAMEWORK:
+        if info.operator in tensorflow_models.SAVED_MODELS:
             twin = SOURCES[tensorflow_models.SAVED_MODELS[info.operator].twin]
             seed = _seed(f"{self.name}/{twin.name}")
             return tensorflow_models.load(info.operator, FOLDER, twin.path, lambda model: twin.inputs(model, seed))
@@ -203,7 +203,7 @@ class Models:
     def reproducer(self, info: CaseInfo) -> str | None:
         if isinstance(info.source, Case):
             return caffe_operators.reproducer(info.source)
-        if info.framework == tensorflow_models.FRAMEWORK:
+        if info.operator in tensorflow_models.SAVED_MODELS:
             return None
         return _REPRODUCER.format(path=SOURCES[info.operator].path.relative_to(ROOT).as_posix(), name=info.operator)
 
