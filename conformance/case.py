@@ -18,7 +18,8 @@ class CaseInfo:
     """One case before anything is built; made for every id at collection, so it holds no data.
 
     `source` is whatever the suite needs to load the case: picklable, as it goes to the process that runs it.
-    `refusals` are diagnoses by which a case may be refused without an entry in the expectations.
+    `refusals` are diagnoses by which a case may be refused without an entry in the expectations. `extra`
+    cases run with --full alone.
     """
 
     id: str
@@ -35,6 +36,7 @@ class CaseInfo:
     input_mode: str = ""
     source: object = None
     refusals: frozenset[str] = frozenset()
+    extra: bool = False
 
 
 @dataclass(frozen=True, slots=True)

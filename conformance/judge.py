@@ -266,8 +266,14 @@ class _Run:
         if self.case.program is not None:
             return self.case.program
         if self.case.native is not None:
-            takes_native = getattr(self.backend, "takes_native", False)
-            return self.backend.compile(self.case.native.program if takes_native else self.case.native.model())
+            if not getattr(self.backend, "takes_native", False):
+                return self.backend.compile(self.case.native.model())
+            if self.case.native.inputs is None:
+                return self.backend.compile(self.case.native.program)
+            untraced: Program = cast("Any", self.backend).compile_module(
+                self.case.native.program, self.case.native.inputs
+            )
+            return untraced
         if self.case.files is None:
             assert self.case.model is not None
             return self.backend.compile(self.case.model)

@@ -22,7 +22,8 @@ class Native:
     ``program`` is what the backend gets; ``eager(wide)`` runs the framework's own interpreter on the inputs, in float64
     where ``wide``; ``export()`` is the graph written back to ONNX, for oracles that read ONNX; ``transformed(f)`` is
     the float64 run on data that f changed, where the framework makes it: else the exported graph does.
-    ``flushes`` says that the framework takes denormals for zero.
+    ``flushes`` says that the framework takes denormals for zero. ``inputs``
+    are example inputs where the program is not traced yet.
     """
 
     program: Any
@@ -30,6 +31,7 @@ class Native:
     export: Callable[[], ModelProto]
     transformed: Callable[[Transform], Sequence[Output]] | None = None
     flushes: bool = False
+    inputs: Sequence[Any] | None = None
     _known: dict[str, Any] = field(default_factory=dict)
 
     def outputs(self, *, wide: bool = False) -> Sequence[Output]:
@@ -60,8 +62,8 @@ class Native:
 
     def is_exact(self) -> bool:
         """Whether the float64 run carries more than the result's own type does."""
-        floats = {t for t in self.types() if t is not None and kind_of(t) is Kind.FLOAT}
-        return bool(floats) and np.dtype(np.float64) not in floats
+        floats = {t for t in self.types() if t is not None and kind_of(t) in (Kind.FLOAT, Kind.COMPLEX)}
+        return bool(floats) and floats.isdisjoint({np.dtype(np.float64), np.dtype(np.complex128)})
 
     def _once(self, key: str, make: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever `make` gives
         if key not in self._known:

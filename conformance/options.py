@@ -29,7 +29,7 @@ DEFAULT_FRAMEWORKS = frozenset({"onnx"})
 """Whose cases run where none is named: other frameworks take seconds and memory to import."""
 _OF_ALL_FRAMEWORKS = frozenset({"roundtrip", "blocks"})
 """Suites that take cases of every framework where none is named."""
-OWN_FRAMEWORK_SUITES = frozenset({"keras"})
+OWN_FRAMEWORK_SUITES = frozenset({"keras", "opinfo"})
 """Suites of one framework only: naming them asks for it."""
 UNIT_TESTS = "unit"
 """Value of --suite for the tests of the suite's own parts."""
@@ -61,6 +61,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--expectations", default="", metavar="FILE", help="known reds (conformance/expectations/BACKEND.yaml)"
     )
+    group.addoption("--full", action="store_true", help="all cases of suites that run a selection by default (opinfo)")
     group.addoption("--no-reports", action="store_true", help="write the records alone")
 
 
@@ -76,6 +77,7 @@ class Settings:
     backend: str
     targets: tuple[str, ...]
     failed: frozenset[str] | None
+    full: bool
     time_limit: float
     memory_mb: int
     output: str
@@ -93,6 +95,7 @@ class Settings:
         """Whether the options choose a case."""
         return (
             self._framework_asked_for(info)
+            and (self.full or not info.extra)
             and (not self.operators or info.operator in self.operators)
             and (not self.dtypes or info.dtype in self.dtypes)
             and (not self.opsets or _in_force(info, self.opsets))
@@ -177,6 +180,7 @@ def read_settings(option: Callable[[str], Any]) -> Settings:
         backend=backend,
         targets=tuple(targets),
         failed=_failed(option("failed_from")),
+        full=bool(option("full")),
         time_limit=float(option("case_timeout")),
         memory_mb=int(option("case_memory")),
         output=str(Path(option("output")).resolve()),

@@ -6,7 +6,8 @@ from conformance.options import Settings, read_settings
 
 DEFAULTS = {
     "suite": "operators", "framework": "", "op": "", "opset": "", "dtype": "", "backend": "onnx_reference",
-    "target": "", "failed_from": "", "case_timeout": 0.0, "case_memory": 0, "output": "build/x", "expectations": "",
+    "target": "", "failed_from": "",
+    "full": False, "case_timeout": 0.0, "case_memory": 0, "output": "build/x", "expectations": "",
 }  # fmt: skip
 
 

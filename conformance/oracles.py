@@ -148,7 +148,9 @@ def _run_native_widened(question: Question) -> Answer:
     if floats - {np.dtype(np.float64)}:
         raise Unavailable("the float64 run has outputs of a narrower float type")
     kept = [
-        value if isinstance(value, np.ndarray) and kind_of(value.dtype) is Kind.FLOAT else as_declared(value, dtype)
+        value
+        if isinstance(value, np.ndarray) and kind_of(value.dtype) in (Kind.FLOAT, Kind.COMPLEX)
+        else as_declared(value, dtype)
         for value, dtype in zip(outputs, declared, strict=True)
     ]
     return Answer(NATIVE_WIDENED, kept, exact=True)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from conformance.errors import UnknownToleranceClass
+from conformance.measured import MeasuredUlp
 from conformance.tolerance import (
     AbsoluteError,
     DotProduct,
@@ -95,6 +96,7 @@ _CLASSES: Mapping[str, Callable[[Sequence[str]], ToleranceClass]] = {
     SpecialValues.name: _no_arguments(SpecialValues),
     ShapeOnly.name: _no_arguments(ShapeOnly),
     WholeGraph.name: _no_arguments(WholeGraph),
+    MeasuredUlp.name: _no_arguments(MeasuredUlp),
     OnnxDefault.name: _numbers(OnnxDefault, OnnxDefault.name, 2),
 }
 

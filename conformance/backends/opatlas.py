@@ -28,9 +28,9 @@ _LARGEST_INTERPRETED = 32
 
 
 class _Simulated:
-    def __init__(self, model: object, target: str) -> None:
+    def __init__(self, model: object, target: str, inputs: Sequence[Any] | None = None) -> None:
         self._model, self._target = model, target
-        self._compiled: Any = api.compile(model, target=target)
+        self._compiled: Any = api.compile(model, target=target, inputs=inputs)
         self.report = Report()
         size = sum(1 for _ in self._compiled.graph.ops)
         self.evaluate = self._compiled.evaluate if size <= _LARGEST_INTERPRETED else None
@@ -90,6 +90,10 @@ class Opatlas:
     def compile_file(self, path: Path) -> _Simulated:
         """Open a model file."""
         return _Simulated(path, self._target)
+
+    def compile_module(self, module: object, inputs: Sequence[Any]) -> _Simulated:
+        """Trace a framework's module with example inputs."""
+        return _Simulated(module, self._target, inputs)
 
     def explain(self, error: Exception, stage: Stage) -> CaseFailure:
         if not isinstance(error, OpatlasError):

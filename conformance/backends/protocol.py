@@ -59,7 +59,9 @@ class CaseFailure:
 class BackendUnderTest(Protocol):
     """A compiler. `shares` names the oracles that are the same code and therefore have no vote about it.
 
-    It may also have `compile_file(path) -> Program`; cases that are about files are `not_run` without. A true
+    It may also have `compile_file(path) -> Program`; cases that are about files are `not_run` without. With a true
+    `takes_native` it gets programs of other frameworks themselves, and `compile_module(module, inputs)` those that are
+    to be traced. A true
     `names_diagnoses` says that its refusals bear the class names that broken models ask for.
     """
 

@@ -16,6 +16,7 @@ SUITES: Mapping[str, str] = {
     "models": "conformance.suites.models",
     "keras": "conformance.suites.keras_layers",
     "random": "conformance.suites.random_graphs",
+    "opinfo": "conformance.suites.opinfo",
     "invalid": "conformance.suites.invalid",
     "roundtrip": "conformance.suites.roundtrip",
 }

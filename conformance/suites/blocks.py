@@ -12,7 +12,7 @@ from conformance.case import CaseInfo, Composites, LoadedCase
 from conformance.comparison import Output
 from conformance.errors import Unavailable
 from conformance.native import Native
-from conformance.suites import torch_operators
+from conformance.suites import torch_programs
 from generators.blocks import BlockCase, build_block, expand_blocks, render_block
 from generators.blocks.build import BuiltBlock
 from generators.blocks.onnx import OPSET
@@ -66,20 +66,20 @@ class Blocks:
 
 def _torch(case: BlockCase) -> tuple[Native, Sequence[Output]]:
     """Raises `Unavailable` without torch, and where torch itself refuses the block."""
-    torch_operators.require_torch()
+    torch_programs.require_torch()
     built = build_block(case)
-    tensors = [torch_operators.to_tensor(value) for value in built.inputs]
-    program = torch_operators.exported(built.model, tensors)
+    tensors = [torch_programs.to_tensor(value) for value in built.inputs]
+    program = torch_programs.exported(built.model, tensors)
     eager = partial(_eager, case, built, tensors)
-    return Native(program, eager, partial(torch_operators.to_onnx, program)), built.inputs
+    return Native(program, eager, partial(torch_programs.to_onnx, program)), built.inputs
 
 
 def _eager(case: BlockCase, built: BuiltBlock, tensors: Sequence[Any], wide: bool) -> Sequence[Output]:
     """What eager torch gives; wide: of the block rendered in float64, casts inside it too."""
     if not wide:
-        return torch_operators.eager_outputs(built.model, tensors)
+        return torch_programs.eager_outputs(built.model, tensors)
     other = build_block(case, wide=True)
-    return torch_operators.eager_outputs(other.model, [torch_operators.to_tensor(value) for value in other.inputs])
+    return torch_programs.eager_outputs(other.model, [torch_programs.to_tensor(value) for value in other.inputs])
 
 
 def _tensorflow(case: BlockCase) -> tuple[Native, Sequence[Output]]:
