@@ -14,6 +14,7 @@ from compiler.ops import (
     detection,
     einsum,
     elementwise,
+    factorizations,
     grid_sample,
     image,
     indexing,
@@ -41,6 +42,7 @@ from compiler.ops import (
     sequence,
     shape,
     softmax,
+    special_functions,
     strings,
 )
 from compiler.ops.registry import Composite, Operator, lookup, operators
@@ -61,6 +63,7 @@ __all__ = [
     "detection",
     "einsum",
     "elementwise",
+    "factorizations",
     "grid_sample",
     "image",
     "indexing",
@@ -90,5 +93,6 @@ __all__ = [
     "sequence",
     "shape",
     "softmax",
+    "special_functions",
     "strings",
 ]

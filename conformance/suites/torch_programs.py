@@ -74,13 +74,18 @@ def to_tensor(array: Any) -> Any:  # noqa: ANN401 - numpy to torch
 
 
 def run(module: Any, tensors: Sequence[Any]) -> list[Any]:  # noqa: ANN401
-    """The flattened outputs of a module on copies of tensors."""
+    """The flattened outputs of a module on copies of tensors; Python's floats are float64."""
     import torch
     from torch.utils import _pytree as pytree
 
     with torch.no_grad():
         found = pytree.tree_leaves(module(*[tensor.clone() for tensor in tensors]))
-    return [value if isinstance(value, torch.Tensor) else torch.tensor(value) for value in found if value is not None]
+    numbers = {float: torch.float64}
+    return [
+        value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=numbers.get(type(value)))
+        for value in found
+        if value is not None
+    ]
 
 
 def eager_outputs(module: Any, tensors: Sequence[Any]) -> list[Output]:  # noqa: ANN401

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import torch
 
-_DECISIVE: Final = frozenset({"train", "training", "dropout", "dropout_p"})
+_DECISIVE: Final = frozenset({"dropout", "dropout_p"})
 """Arguments that ask for what a compiled model does not do, whatever it is decomposed into."""
 
 _VIEWS_OF_CONTIGUOUS: Final = frozenset({
@@ -231,6 +231,10 @@ class Body:
         written = [
             argument.name for argument in schema.arguments if argument.alias_info and argument.alias_info.is_write
         ]
+        if written == ["self"] and functional_name(name, written)[0] in _RESIZING:
+            return self._resize(site, functional_name(name, written)[0], nodes["self"])
+        if not written and converter_for(name) is not None and _trains(site, name):
+            written = list(_STATISTICS)
         if written:
             return self._write(site, name, nodes, written)
         results = self._convert(site, name, node)
@@ -298,16 +302,14 @@ class Body:
 
     def _write(self, site: Site, name: str, nodes: Mapping[str, Any], written: Sequence[str]) -> Any:  # noqa: ANN401
         """A write in place: the functional operator of the same name, whose result its first argument then is."""
+        if list(written) == list(_STATISTICS):
+            return self._write_statistics(site, name, node_values=nodes)
         functional, changes_view = functional_name(name, written)
         converter = converter_for(functional)
         target = self.env[nodes[written[0]]]
         if converter is None or len(written) > 1 or not isinstance(target, Place):
             site.refuse(f"it writes to {', '.join(written)}, which has no conversion")
-        if target.storage.buffer:
-            site.refuse(
-                f"it changes buffer '{target.storage.buffer}', and a compiled model keeps no state: pass the buffer "
-                "as an input and return its new value"
-            )
+        _refuse_buffer(site, target)
         if changes_view:
             # It changes what the tensor is a view of, not what is in it.
             target.extend(_replay(self, site, functional, nodes, 0))
@@ -316,6 +318,56 @@ class Body:
         assert value is not None
         target.write(site, cast(site, value, target.read().tensor.element))
         return target
+
+    def _write_statistics(self, site: Site, name: str, node_values: Mapping[str, Any]) -> Any:  # noqa: ANN401
+        """Normalization in training: the last two results of the converter are new running statistics."""
+        converter = converter_for(name)
+        if converter is None:
+            site.refuse("it writes to running statistics, and has no conversion")
+        places = [self.env.get(node_values[key]) for key in _STATISTICS]
+        for place in places:
+            if isinstance(place, Place):
+                _refuse_buffer(site, place)
+        *results, mean, variance = result_values(converter(site))
+        for place, value in zip(places, (mean, variance), strict=True):
+            if isinstance(place, Place) and value is not None:
+                place.write(site, value)
+        made = [Place.of(value) if isinstance(value, Value) else value for value in results]
+        return made if isinstance(site.result, (list, tuple)) else made[0]
+
+    def _resize(self, site: Site, functional: str, node: Any) -> Any:  # noqa: ANN401
+        """A tensor that gets another size: what it holds afterwards begins as what it held."""
+        place, converter = self.env[node], converter_for(functional)
+        if not isinstance(place, Place) or place.steps or converter is None:
+            site.refuse("it changes the size of a view")
+        _refuse_buffer(site, place)
+        (value,) = result_values(converter(site))
+        assert value is not None
+        place.storage.value = value
+        place.storage.version += 1
+        return place
+
+
+_STATISTICS: Final = ("running_mean", "running_var")
+"""Arguments that normalizations write to in training."""
+
+_RESIZING: Final = frozenset({"resize.default", "resize_as.default"})
+
+
+def _trains(site: Site, name: str) -> bool:
+    """Whether a normalization writes to running statistics that its schema does not mark as written."""
+    if name.partition(".")[0] not in ("batch_norm", "instance_norm", "native_batch_norm"):
+        return False
+    trains = site.get("training", site.get("use_input_stats", False))
+    return bool(trains) and site.get("running_mean") is not None
+
+
+def _refuse_buffer(site: Site, place: Place) -> None:
+    if place.storage.buffer:
+        site.refuse(
+            f"it changes buffer '{place.storage.buffer}', and a compiled model keeps no state: pass the buffer "
+            "as an input and return its new value"
+        )
 
 
 _VIEWS_IN_PLACE: Final = {

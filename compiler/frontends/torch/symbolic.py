@@ -25,6 +25,7 @@ _NUMBERS: Final = {"SymInt": I64, "SymFloat": F64, "SymBool": BOOL}
 _CHECKS: Final = frozenset({
     "_assert_async.default", "_assert_async.msg", "_assert_scalar.default", "sym_constrain_range.default",
     "sym_constrain_range_for_size.default", "_assert_tensor_metadata.default",
+    "_linalg_check_errors.default",
 })  # fmt: skip
 """What torch checks while it runs: that sizes are as when it was exported. The types of graph inputs say so here."""
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final
 from compiler.frontends.torch.converters.common import cast, cut, number, rank_of, unsqueeze
 from compiler.frontends.torch.converters.unary import wide
 from compiler.frontends.torch.site import Site, converts
-from compiler.ir import BOOL, Value
+from compiler.ir import Value
 from compiler.ops.activation import Celu, Elu, Gelu, HardSigmoid, HardSwish, LeakyRelu, Mish, Silu
 from compiler.ops.compare import Gt, Le, Select
-from compiler.ops.creation import Fill
 from compiler.ops.elementwise import Abs, Add, Div, Exp, Expm1, Log1p, Logistic, Mul, Sub, Tanh
 from compiler.ops.softmax import LogSoftmax, Softmax
 
@@ -205,22 +204,3 @@ def safe_softmax(site: Site) -> Value:
     none = site.op(ReduceAnd, masked, axes=(axis,), keep_dims=True)
     whole = site.op(Softmax, cast(site, x, element), axis=axis)
     return site.op(Select, none, number(site, 0, element), whole)
-
-
-@converts("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout")
-def dropout(site: Site) -> Value:
-    """Nothing at inference."""
-    if site["train"] and site["p"] > 0:
-        site.refuse("training: what it drops is random", "train")
-    return site.value("input")
-
-
-@converts("native_dropout")
-def native_dropout(site: Site) -> list[Value]:
-    """Nothing at inference, and a mask of ones."""
-    if site["train"] is not False and site["p"] > 0:
-        site.refuse("training: what it drops is random", "train")
-    from compiler.frontends.torch.converters.common import shape_of
-
-    x = site.value("input")
-    return [x, site.op(Fill, shape_of(site, x), site.constant(True, BOOL))]

@@ -228,9 +228,14 @@ def atan2(site: Site) -> Value:
 @converts("hypot")
 def hypot(site: Site) -> Value:
     """sqrt(a^2 + b^2), scaled by the greater so that neither square overflows."""
-    element = site.element()
+    return hypotenuse(site, *pair(site, site.element()))
+
+
+def hypotenuse(site: Site, a: Value, b: Value) -> Value:
+    """sqrt(a^2 + b^2) of two values of one type."""
+    element = a.tensor.element
     inner = F64 if element.bits == 32 else wide(element)
-    a, b = (site.op(Abs, cast(site, value, inner)) for value in pair(site, element))
+    a, b = (site.op(Abs, cast(site, value, inner)) for value in (a, b))
     great, small = site.op(Max, a, b), site.op(Min, a, b)
     ratio = site.op(Div, small, great)
     ratio = site.op(Select, site.op(Eq, great, number(site, 0, inner)), number(site, 0, inner), ratio)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from compiler.frontends.torch.converters.common import cast, number, operand, rank_of, reshape, shape_of, vector
+from compiler.frontends.torch.converters.common import cast, number, operand, shape_of, vector
 from compiler.frontends.torch.site import Site, converts
 from compiler.ir import F64, I64, Value
 from compiler.ops.creation import Fill, Range
-from compiler.ops.sampling import Bernoulli, Multinomial, RandomNormal, RandomUniform
-from compiler.ops.selection import TopK
 
 if TYPE_CHECKING:
     from compiler.frontends.torch.site import Converter
@@ -21,7 +19,7 @@ _FILLED: Final[dict[str, float]] = {"zeros": 0, "ones": 1, "empty": 0}
 """What is in them; an empty tensor may hold anything."""
 
 
-def _shape(site: Site) -> Value:
+def shape_wanted(site: Site) -> Value:
     """The sizes that a call names, or those of the tensor that it is like."""
     if "size" in site.arguments:
         return vector(site, list(site["size"]))
@@ -29,7 +27,7 @@ def _shape(site: Site) -> Value:
 
 
 def _filled(content: float) -> Converter:
-    return lambda site: site.op(Fill, _shape(site), number(site, content, site.element()))
+    return lambda site: site.op(Fill, shape_wanted(site), number(site, content, site.element()))
 
 
 for _name, _content in _FILLED.items():
@@ -40,7 +38,7 @@ converts("empty.memory_format", "empty_strided", "new_empty_strided", "empty_per
 @converts("full", "full_like", "new_full")
 def full(site: Site) -> Value:
     """One number throughout."""
-    return site.op(Fill, _shape(site), operand(site, site["fill_value"], site.element()))
+    return site.op(Fill, shape_wanted(site), operand(site, site["fill_value"], site.element()))
 
 
 @converts("scalar_tensor")
@@ -96,57 +94,3 @@ def triangle_indices(site: Site) -> Value:
     rows, columns, offset = site.integer(site["row"]), site.integer(site["col"]), site["offset"]
     find = np.tril_indices if site.operator.startswith("aten.tril") else np.triu_indices
     return site.constant(np.stack(find(rows, offset, columns)), site.element())
-
-
-@converts("complex", "view_as_real", "view_as_complex")
-def complex_numbers(site: Site) -> Value:
-    """Complex numbers have no lowering."""
-    return site.refuse("complex tensors")
-
-
-def _random(make: Any, **attributes: Any) -> Converter:  # noqa: ANN401 - a class of the IR
-    return lambda site: site.op(make, _shape(site), to=site.element(), **attributes)
-
-
-converts("rand", "rand_like")(_random(RandomUniform))
-converts("randn", "randn_like")(_random(RandomNormal))
-
-
-@converts("randperm")
-def randperm(site: Site) -> Value:
-    """A random order: the positions of random numbers in order."""
-    from compiler.ir import F32
-
-    size = reshape(site, operand(site, site["n"], I64), [1])
-    numbers = site.op(RandomUniform, size, to=F32)
-    return cast(site, site.b.op(TopK, [numbers, size], axis=0).results[1], site.element())
-
-
-@converts("randint", "randint.low", "randint_like", "randint_like.low_dtype")
-def randint(site: Site) -> Value:
-    """Random integers from low to high - 1."""
-    from compiler.ir import F32
-    from compiler.ops.elementwise import Floor
-
-    numbers = site.op(RandomUniform, _shape(site), to=F32, low=float(site.get("low", 0)), high=float(site["high"]))
-    return cast(site, site.op(Floor, numbers), site.element())
-
-
-@converts("bernoulli")
-def bernoulli(site: Site) -> Value:
-    """1 with the probability that the element gives."""
-    return site.op(Bernoulli, site.value("self"), to=site.element())
-
-
-@converts("multinomial")
-def multinomial(site: Site) -> Value:
-    """Random indices by weights."""
-    if not site["replacement"]:
-        site.refuse("drawing without replacement", "replacement")
-    from compiler.ops.elementwise import Log
-
-    x = site.value("self")
-    if rank_of(x) == 1:
-        x = reshape(site, x, [1, -1])
-    found = site.op(Multinomial, site.op(Log, x), samples=site.integer(site["num_samples"]), to=I64)
-    return found if rank_of(site.value("self")) > 1 else reshape(site, found, [-1])

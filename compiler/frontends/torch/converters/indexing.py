@@ -95,6 +95,18 @@ def _inverse(order: Sequence[int]) -> list[int]:
     return [list(order).index(axis) for axis in range(len(order))]
 
 
+def gathered(site: Site, x: Value, indices: Sequence[Value | None]) -> Value:
+    """Elements at an advanced index."""
+    return _Indexed(site, x, indices).taken()
+
+
+def written(site: Site, x: Value, indices: Sequence[Value | None], values: Value, reduction: str) -> Value:
+    """The tensor with elements at an advanced index replaced, or added to; of bools by or."""
+    if x.tensor.element is not BOOL:
+        return _Indexed(site, x, indices).put(values, reduction)
+    return cast(site, _Indexed(site, cast(site, x, I32), indices).put(cast(site, values, I32), reduction), BOOL)
+
+
 @converts("index.Tensor", "_unsafe_index.Tensor")
 def index(site: Site) -> Value:
     """Numpy's advanced indexing."""
@@ -105,7 +117,7 @@ def index(site: Site) -> Value:
     if len(given) == 1 and given[0][1].tensor.element is not BOOL:
         axis, item = given[0]
         return site.op(Gather, x, cast(site, item, I64), axis=axis)
-    return _Indexed(site, x, indices).taken()
+    return gathered(site, x, indices)
 
 
 @converts("index_put", "_unsafe_index_put", "_index_put_impl")
@@ -120,10 +132,7 @@ def index_put(site: Site) -> Value:
     if len(indices) == 1 and mask.tensor.element is BOOL and single and not site["accumulate"]:
         mask = unsqueeze(site, mask, tuple(range(rank_of(mask), rank_of(x))))
         return site.op(Select, mask, reshape(site, values, []), x)
-    if x.tensor.element is BOOL:
-        done = _Indexed(site, cast(site, x, I32), indices).put(cast(site, values, I32), _joined(site))
-        return cast(site, done, BOOL)
-    return _Indexed(site, x, indices).put(values, _joined(site))
+    return written(site, x, indices, values, _joined(site))
 
 
 def _joined(site: Site) -> str:
@@ -167,6 +176,9 @@ def gather(site: Site) -> Value:
     if rank_of(places) == 0 or rank_of(x) == 0:
         taken = site.op(Gather, flat(site, x), flat(site, places), axis=0)
         return reshape_to(site, taken, shape_of(site, places))
+    if places.tensor.is_static and places.tensor.size == 0:
+        # An index without elements need not have the tensor's rank.
+        return site.op(Fill, shape_of(site, places), number(site, 0, x.tensor.element))
     axis = site.axis(site["dim"], rank_of(x))
     return site.op(GatherElements, _within(site, x, places, axis), places, axis=axis)
 
@@ -221,10 +233,11 @@ def scatter_reduce(site: Site) -> Value:
     """Elements joined by sum, product, mean or extreme, with or without what is there."""
     x, places, source = site.value("self"), cast(site, site.value("index"), I64), site.value("src")
     axis = site.axis(site["dim"], rank_of(x))
-    return _joined_at(site, x, axis, places, source, site["reduce"])
+    return joined_at(site, x, axis, places, source, site["reduce"])
 
 
-def _joined_at(site: Site, x: Value, axis: int, places: Value, source: Value, mode: str) -> Value:
+def joined_at(site: Site, x: Value, axis: int, places: Value, source: Value, mode: str) -> Value:
+    """Elements at places along an axis joined with others, and with what is there where ``include_self`` says so."""
     element = x.tensor.element
     starts: dict[str, Any] = {"sum": 0, "mean": 0, "prod": 1}
     start = starts[mode] if mode in starts else _limit(element, low=mode == "amax")
@@ -311,7 +324,9 @@ def masked_select(site: Site) -> Value:
 def masked_scatter(site: Site) -> Value:
     """The first elements of the source, in order, where the mask holds."""
     x, source = site.value("self"), flat(site, site.value("source"))
-    mask = expand_like(site, cast(site, site.value("mask"), BOOL), x)
+    if site.value("mask").tensor.element is not BOOL:
+        site.refuse(f"the mask is {site.value('mask').tensor}; expected bools")
+    mask = expand_like(site, site.value("mask"), x)
     x = expand(site, x, shape_of(site, mask))
     if source.tensor.dims == (0,):
         return x
@@ -475,6 +490,8 @@ def searchsorted(site: Site) -> Value:
 
     name = "sorted_sequence" if "sorted_sequence" in site.arguments else "boundaries"
     edges, element = site.value(name), site.value(name).tensor.element
+    if name == "boundaries" and rank_of(edges) != 1:
+        site.refuse(f"boundaries have rank {rank_of(edges)}; expected a vector")
     if site.get("sorter") is not None:
         site.refuse("a sorter", "sorter")
     values = operand(site, site["self"], element)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from compiler.frontends.torch.converters.common import (
     FAR,
@@ -238,7 +241,11 @@ def expand_as(site: Site) -> Value:
 @converts("broadcast_tensors")
 def broadcast_tensors(site: Site) -> list[Value]:
     """Every tensor repeated to the sizes that all have together."""
-    tensors = site["tensors"]
+    return broadcast_together(site, site["tensors"])
+
+
+def broadcast_together(site: Site, tensors: Sequence[Value]) -> list[Value]:
+    """Values repeated to the sizes that all have together."""
     shapes = [shape_of(site, value) for value in tensors]
     results = []
     for value in tensors:
@@ -500,6 +507,18 @@ def as_strided(site: Site) -> Value:
         steps = unsqueeze(site, steps, tuple(range(1, len(sizes) - axis)))
         places = site.op(Add, places, steps)
     return site.op(Gather, flat(site, x), places, axis=0)
+
+
+@converts("resize", "resize_as")
+def resize(site: Site) -> Value:
+    """The first elements in another shape; what torch leaves unwritten is 0."""
+    x = site.value("self")
+    other = site.get("the_template")
+    sizes = [site.integer(size) for size in site["size"]] if other is None else list(site.sizes(other))
+    line, wanted, held = flat(site, x), math.prod(sizes), x.tensor.size
+    if wanted > held:
+        line = concat(site, [line, site.constant(np.zeros(wanted - held), x.tensor.element)], 0)
+    return reshape(site, cut(site, line, 0, 0, wanted), sizes)
 
 
 @converts("meshgrid", "meshgrid.indexing")

@@ -8,6 +8,7 @@ import numpy as np
 
 from compiler.frontends.torch.converters.common import (
     cast,
+    count,
     dims_of,
     number,
     rank_of,
@@ -18,8 +19,8 @@ from compiler.frontends.torch.converters.common import (
 from compiler.frontends.torch.converters.reduce import reduced
 from compiler.frontends.torch.converters.unary import wide
 from compiler.frontends.torch.site import Site, converts
-from compiler.ir import Value
-from compiler.ops.elementwise import Add, Mul, Rsqrt, Sub
+from compiler.ir import U8, Value
+from compiler.ops.elementwise import Add, Div, Mul, Rsqrt, Sub
 from compiler.ops.normalization import BatchNorm, GroupNorm, LayerNorm, RmsNorm
 from compiler.ops.reduce import ReduceMean
 
@@ -112,16 +113,45 @@ def _statistics(site: Site, x: Value, axes: tuple[int, ...], eps: float) -> tupl
 
 
 @converts("batch_norm", "instance_norm")
-def batch_norm(site: Site) -> Value:
-    """With running statistics, or with those of the data where there are none."""
+def batch_norm(site: Site) -> Value | list[Value]:
+    """With running statistics, or with those of the data; then the new running statistics follow, where there are any.
+
+    The importer writes them to the tensors that they come from, which torch's schema does not say.
+    """
     x = site.value("input")
+    if rank_of(x) < 2:
+        site.refuse(f"input has rank {rank_of(x)}; expected at least 2: batch and channels")
     own = site.operator.startswith("aten.instance_norm")
-    training = site["use_input_stats"] if own else site["training"]
-    if training and not own and site.get("running_mean") is not None:
-        site.refuse("training: it changes running statistics, and a compiled model keeps no state", "training")
-    if training:
-        return _by_own_statistics(site, x, (*range(2, rank_of(x)),) if own else (0, *range(2, rank_of(x))))
-    return _by_running_statistics(site, x)
+    if not (site["use_input_stats"] if own else site["training"]):
+        return _by_running_statistics(site, x)
+    axes = (*range(2, rank_of(x)),) if own else (0, *range(2, rank_of(x)))
+    result = _by_own_statistics(site, x, axes)
+    return result if site.get("running_mean") is None else [result, *_updated(site, x, axes)]
+
+
+def _updated(site: Site, x: Value, axes: tuple[int, ...]) -> list[Value]:
+    """Running mean and variance, each moved by the momentum towards that of the data, the latter unbiased."""
+    element = wide(x.tensor.element)
+    wanted = cast(site, x, element)
+    mean = reduced(site, ReduceMean, wanted, axes, keep=True)
+    distance = site.op(Sub, wanted, mean)
+    variance = reduced(site, ReduceMean, site.op(Mul, distance, distance), axes, keep=True)
+    terms = count(site, x, axes, element)
+    one = number(site, 1, element)
+    unbiased = site.op(Mul, variance, site.op(Div, terms, site.op(Sub, terms, one)))
+    momentum = number(site, site["momentum"], element)
+    kept = number(site, 1 - site["momentum"], element)
+    results = []
+    for name, found in (("running_mean", mean), ("running_var", unbiased)):
+        channels = (
+            squeeze(site, found, axes)
+            if 0 in axes
+            else squeeze(site, reduced(site, ReduceMean, found, (0,), keep=True), (0, *axes))
+        )
+        before = cast(site, site.value(name), element)
+        after = site.op(Add, site.op(Mul, before, kept), site.op(Mul, channels, momentum))
+        results.append(cast(site, after, site.value(name).tensor.element))
+    return results
 
 
 @converts("_native_batch_norm_legit_no_training")
@@ -143,12 +173,25 @@ def batch_norm_by_data(site: Site) -> list[Value]:
     return [_by_own_statistics(site, x, axes), *(squeeze(site, value, axes) for value in (mean, inverse))]
 
 
-@converts("native_batch_norm", "_native_batch_norm_legit")
+@converts("native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update")
 def native_batch_norm(site: Site) -> list[Value]:
-    """At inference as above; training changes running statistics."""
-    if site["training"]:
-        site.refuse("training: it changes running statistics, and a compiled model keeps no state", "training")
-    return batch_norm_inference(site)
+    """Result and statistics; in training the new running statistics after them, as `batch_norm` has it."""
+    if not site.get("training", True):
+        return batch_norm_inference(site)
+    x = site.value("input")
+    y, *statistics = batch_norm_by_data(site)
+    results = [y, *(cast(site, value, site.element(index)) for index, value in enumerate(statistics, 1))]
+    if site.operator.startswith("aten._batch_norm_with_update"):
+        # What a backward pass would keep.
+        results.append(site.constant(np.zeros(0), U8))
+    axes = (0, *range(2, rank_of(x)))
+    return results if site.get("running_mean") is None else [*results, *_updated(site, x, axes)]
+
+
+@converts("_batch_norm_no_update")
+def batch_norm_no_update(site: Site) -> list[Value]:
+    """At inference, with what a backward pass would keep."""
+    return [*batch_norm_inference(site), site.constant(np.zeros(0), U8)]
 
 
 def _by_running_statistics(site: Site, x: Value) -> Value:

@@ -127,6 +127,10 @@ def _real(definition: type[Definition]) -> Converter:
 def _same(definition: type[Definition]) -> Converter:
     def convert(site: Site) -> Value:
         x = site.value("self")
+        if x.tensor.element.kind.value == "complex" and definition is Abs:
+            from compiler.frontends.torch.converters.complex_numbers import absolute
+
+            return absolute(site, x)
         return x if x.tensor.element is BOOL else site.op(definition, x)
 
     return convert
@@ -146,11 +150,9 @@ for _table, _make in ((_REAL, _real), (_SAME, _same), (_ROUNDINGS, _rounding)):
         converts(*_names)(_make(_definition))
 
 
-@converts("positive", "conj", "conj_physical", "real", "resolve_conj", "resolve_neg")
+@converts("positive")
 def positive(site: Site) -> Value:
-    """The tensor itself; its conjugate and real part, for real types."""
-    if site.value("self").tensor.element.kind.value == "complex":
-        site.refuse("complex tensors")
+    """The tensor itself."""
     return site.value("self")
 
 
@@ -403,7 +405,11 @@ def heaviside(site: Site) -> Value:
 
 @converts("angle")
 def angle(site: Site) -> Value:
-    """0 for positive numbers, pi for negative ones; NaN stays."""
+    """0 for positive numbers, pi for negative ones; NaN stays. Of complex numbers that from the real axis."""
+    if site.value("self").tensor.element.kind.value == "complex":
+        from compiler.frontends.torch.converters.complex_numbers import angle as of_complex
+
+        return of_complex(site, site.value("self"))
     x = x_as_result(site)
     element = x.tensor.element
     negative = site.op(Lt, x, number(site, 0, element))
