@@ -69,5 +69,4 @@ def test_every_core_operator_of_torch_has_an_entry():
     assert (len(core), len(tagged)) == (164, 193)
     if torch.__version__.startswith(yaml.safe_load(CORE.read_text(encoding="utf-8"))["torch"]):
         assert set(core_overloads()) == tagged
-    # One changes what a tensor is, the other is answered while tracing: neither is left in an exported program.
-    assert core - covered_operators() == {"resize_", "sym_is_contiguous"}
+    assert core <= covered_operators()

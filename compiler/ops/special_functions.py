@@ -73,6 +73,7 @@ FUNCTIONS: Final[dict[str, tuple[int, Callable[..., Array]]]] = {
     "bessel_y0": (1, _scipy("y0")),
     "bessel_y1": (1, _scipy("y1")),
     "digamma": (1, _scipy("psi")),
+    "erfc": (1, _scipy("erfc")),
     "erfcx": (1, _scipy("erfcx")),
     "erfinv": (1, _scipy("erfinv")),
     "i0": (1, _scipy("i0")),

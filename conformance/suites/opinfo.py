@@ -87,7 +87,7 @@ def _error(sample: Sample, inputs: list[Output]) -> LoadedCase:
         with quiet():
             run(sample.module, sample.tensors)
     except Exception:  # noqa: BLE001 - the refusal that the sample is there for
-        native = Native(sample.module, partial(_eager, sample), _no_onnx, sample.tensors)
+        native = Native(sample.module, partial(_eager, sample), _no_onnx, inputs=sample.tensors)
         return LoadedCase(model=None, inputs=inputs, tolerance="exact", native=native, must_fail=True)
     raise Unavailable("eager torch takes it, with no gradient asked for")
 

@@ -454,4 +454,6 @@ def test_what_cannot_be_written_is_known():
     """Composites are decomposed."""
     written = set(exported_operators())
     missing = {name for name, op in operators().items() if name not in written and not isinstance(op, Composite)}
-    assert missing <= {"pair_coupling"}
+    # What ONNX has no operators for: complex numbers, factorizations, special functions.
+    unsaid = {op.name for op in operators().values() if op.family in ("complex_numbers", "factorizations")}
+    assert missing <= {"pair_coupling", "special_function"} | unsaid
