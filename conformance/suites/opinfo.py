@@ -34,6 +34,9 @@ _UNWRITTEN: Final = frozenset(
 )
 """Entries that give memory as it was found."""
 
+_REFUSALS: Final = frozenset({"UnsupportedOperator", "UnsupportedType", "TypeMismatch", "ValueNeeded"})
+"""Diagnoses that a sample may be refused with: what has no conversion is counted, not listed one by one."""
+
 
 class OpInfo:
     """Samples by entry, type and index; ids come from the counted numbers, and seeds from the ids."""
@@ -56,6 +59,7 @@ class OpInfo:
                 data_class="error" if sample.dtype == ERRORS else "sample",
                 input_mode="static",
                 source=sample,
+                refusals=frozenset() if sample.dtype == ERRORS else _REFUSALS,
                 extra=extra,
             )
 
