@@ -15,6 +15,7 @@ from compiler.passes.fuse_into_conv import FuseIntoConv
 from compiler.passes.inline_branches import InlineBranches
 from compiler.passes.manager import Instruments, Report, run_passes
 from compiler.passes.recognize import Recognize
+from compiler.passes.tile_attention import TileAttention
 
 if TYPE_CHECKING:
     from compiler.ir import Graph, Op
@@ -43,6 +44,8 @@ def passes_for(target: Target, *, fuse: bool = True) -> tuple[Pass, ...]:
 
     return (
         *canonical_passes(recognize=fuse),
+        # before anything is fused into its pieces: a block is an attention of its own
+        *((TileAttention(target.sram.bytes),) if fuse else ()),
         AbsorbPadding(),  # a window that pads by itself saves a copy of its operand
         FuseIntoConv(),  # while batch norms are whole: their statistics go into the weights
         AbsorbTransposes(),  # a product reads its operands in any order of dims

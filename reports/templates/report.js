@@ -274,5 +274,6 @@ function detailHtml(c) {
 }
 
 startTheme();
-if (data.page === "overview") startMatrix(); else startCases();
+if (data.page === "overview") startMatrix();
+else if (data.page !== "models") startCases();
 document.documentElement.dataset.ready = "yes";
