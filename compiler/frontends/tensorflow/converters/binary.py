@@ -49,12 +49,25 @@ direct(
 def _floor_divide(e: Emit, a: Value, b: Value) -> Value:
     if a.tensor.element.is_float:
         return e("floor", e("div", a, b))
-    return e("div", e("sub", a, e("mod", a, b)), b)
+    quotient = e("div", a, b)
+    if a.tensor.element.dtype.kind == "u":
+        return quotient
+    # Of the truncated quotient, so that nothing leaves the type on the way.
+    left = e("rem", a, b)
+    below = e("and", e("ne", left, 0), e("xor", e("lt", left, 0), e("lt", b, 0)))
+    return e("select", below, e("sub", quotient, 1), quotient)
 
 
-def _squared_difference(e: Emit, a: Value, b: Value) -> Value:
-    difference = e("sub", a, b)
-    return e("mul", difference, difference)
+@converts("SquaredDifference")
+def squared_difference(site: Site) -> Value:
+    """The square of the difference; of complex numbers the square of its magnitude."""
+    from compiler.frontends.tensorflow.converters.signal import conjugated
+
+    def formula(e: Emit, a: Value, b: Value) -> Value:
+        difference = e("sub", a, b)
+        return e("mul", difference, conjugated(site, difference))
+
+    return computed(site, formula)
 
 
 def _unless_zero(e: Emit, decides: Value, result: Value) -> Value:
@@ -65,7 +78,6 @@ def _unless_zero(e: Emit, decides: Value, result: Value) -> Value:
 formulas(
     {
         "FloorDiv": _floor_divide,
-        "SquaredDifference": _squared_difference,
         "MulNoNan": lambda e, x, y: _unless_zero(e, y, e("mul", x, y)),
         "DivNoNan": lambda e, x, y: _unless_zero(e, y, e("div", x, y)),
         "Xdivy": lambda e, x, y: _unless_zero(e, x, e("div", x, y)),

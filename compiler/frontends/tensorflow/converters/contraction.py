@@ -21,9 +21,10 @@ def matmul(site: Site) -> Value:
     """Matrices [M, K] x [K, N], either transposed."""
     a = _turned(site, site.value(0), turned=bool(site.attr("transpose_a")))
     b = _turned(site, site.value(1), turned=bool(site.attr("transpose_b")))
-    if a.tensor.element is not b.tensor.element:
-        a, b = (cast(site, value, site.element()) for value in (a, b))
-    return site.op(MatMul, a, b)
+    if a.tensor.element is b.tensor.element is site.element():
+        return site.op(MatMul, a, b)
+    # SparseMatMul takes bfloat16 and gives float32.
+    return site.op(MatMul, *(cast(site, value, site.element()) for value in (a, b)))
 
 
 @converts("BatchMatMul", "BatchMatMulV2")

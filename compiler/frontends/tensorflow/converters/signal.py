@@ -65,7 +65,11 @@ def complex_number(site: Site) -> Value:
 @converts("Conj")
 def conjugate(site: Site) -> Value:
     """Imaginary parts with the other sign."""
-    x = site.value(0)
+    return conjugated(site, site.value(0))
+
+
+def conjugated(site: Site, x: Value) -> Value:
+    """The conjugate; real numbers themselves."""
     if x.tensor.element.kind is not Kind.COMPLEX:
         return x
     return joined(site, real_part(site, x), Emit(site.b)("neg", imaginary_part(site, x)))
