@@ -5,5 +5,6 @@ torch is imported inside functions alone, so that compiling other models costs n
 
 from compiler.frontends.torch.door import exported, import_signature, import_torch
 from compiler.frontends.torch.importer import import_exported_program
+from compiler.frontends.torch.traced import import_traced
 
-__all__ = ["exported", "import_exported_program", "import_signature", "import_torch"]
+__all__ = ["exported", "import_exported_program", "import_signature", "import_torch", "import_traced"]

@@ -40,6 +40,13 @@ def type_of(fake: Any) -> TensorType:  # noqa: ANN401 - a SymInt, SymFloat or Sy
     return tensor(_NUMBERS[type(fake).__name__])
 
 
+def type_of_number(number: float) -> TensorType:
+    """The type of a Python number: rank 0."""
+    from compiler.frontends.torch.site import element_of_number
+
+    return tensor(element_of_number(number))
+
+
 def _binary(definition: type[Definition]) -> Callable[[Site, Sequence[Any]], Value]:
     def convert(site: Site, arguments: Sequence[Any]) -> Value:
         element = _common(arguments)
