@@ -154,7 +154,7 @@ def opatlas(
 
     def compiled(traced: Any, inputs: Sequence[Any]) -> Any:  # noqa: ANN401
         del inputs
-        from torch._functorch.aot_autograd import make_boxed_func
+        from functorch.compile import make_boxed_func  # type: ignore[import-untyped]
 
         return make_boxed_func(_Graph(traced, target, Options(precision=precision)))
 
