@@ -131,15 +131,27 @@ class _Timer:
         d, b = self.decoder, self.load.batch
         heads = {"B": b, "D": d.width, "H": d.heads, "G": d.groups, "E": d.head}
         attention = (
-            self._time("decoder_attention", S=tokens, **heads)
+            self._prefill_attention(tokens, heads)
             if past is None
-            else self._time("decoder_attention_step", P=past, **heads)
+            else [Part("attention", d.layers, self._time("decoder_attention_step", P=past, **heads))]
         )
         return [
             Part("embedding", 1, self._time("token_embedding", B=b, S=tokens, V=d.vocabulary, D=d.width)),
-            Part("attention", d.layers, attention),
+            *attention,
             Part("mlp", d.layers, self._time("decoder_mlp", B=b, S=tokens, D=d.width, F=d.inner)),
             Part("head", 1, self._time("lm_head", B=b, S=1, D=d.width, V=d.vocabulary)),
+        ]
+
+    def _prefill_attention(self, tokens: int, heads: dict[str, int]) -> list[Part]:
+        """Attention group by group: each group of heads that shares keys is alike, and runs by itself."""
+        d = self.decoder
+        if d.heads % d.groups:
+            raise BadOption(f"{d.heads} heads in {d.groups} groups: expected a multiple")
+        group = self._time("decoder_attention_group", N=d.heads // d.groups, S=tokens, E=d.head)
+        return [
+            Part("projections", d.layers, self._time("decoder_projections", S=tokens, **heads)),
+            Part("attention", d.layers * d.groups * self.load.batch, group),
+            Part("output", d.layers, self._time("decoder_output", S=tokens, **_without(heads, "G"))),
         ]
 
     def _time(self, block: str, **sizes: int) -> SimulationResult:
@@ -148,6 +160,10 @@ class _Timer:
 
         model = build_block(timing_case(block, self.load.dtype, **sizes)).model
         return api.compile(model, target=self.target).estimate()
+
+
+def _without(names: dict[str, int], name: str) -> dict[str, int]:
+    return {key: value for key, value in names.items() if key != name}
 
 
 def _phase(parts: Sequence[Part]) -> dict[str, Any]:

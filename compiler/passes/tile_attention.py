@@ -5,8 +5,8 @@ of rows, joined again. A row's softmax needs that row's scores alone, so blocks 
 scores of all heads, [B, H, S, L] in the compute type and more than once, go through DRAM wherever SRAM does not hold
 them: 57 times the bytes of q, k, v and the result for 1,024 queries and keys of 64 elements.
 
-Only where keys and values of a group fit beside a block of scores, and only up to a number of blocks: programs are
-unrolled, and each block costs compile time.
+Keys and values that are too many to stay beside a block of scores are read again by each block, which is then as large
+as it can be. Only up to a number of blocks: programs are unrolled, and each block costs compile time.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 _SHARE: Final = 0.65
 """Share of SRAM for keys, values and a block's scores: the rest is for queries, results and statistics of rows."""
+_CACHE: Final = 0.27
+"""Share of SRAM up to which keys and values stay there beside blocks; more of them are read again by each block."""
+_STREAMED: Final = 0.5
+"""Share of SRAM for a block's scores where keys and values come through tiles: the larger, the fewer blocks."""
 _HARDLY_ANY: Final = 0.35
 """Share of SRAM up to which all scores together stay there by themselves."""
 _MULTIPLE: Final = 16
@@ -73,7 +77,8 @@ class TileAttention(Pass):
             return None
         cache = keys * (size + op.operand(2).tensor.shape[3]) * narrow
         together = heads // groups
-        fitting = int((_SHARE * self.sram_bytes - cache) / (row * together))
+        room = _SHARE * self.sram_bytes - cache if cache <= _CACHE * self.sram_bytes else _STREAMED * self.sram_bytes
+        fitting = int(room / (row * together))
         rows = min(queries, fitting // _MULTIPLE * _MULTIPLE or fitting)
         if rows < 1 or batch * groups * -(-queries // rows) > self.most_blocks:
             return None
