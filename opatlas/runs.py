@@ -23,11 +23,14 @@ app = typer.Typer()
         "opatlas report build/coverage",
         "opatlas report build/coverage/records.jsonl -o report",
         "opatlas report build/coverage --against older/records.jsonl --fail-on regression",
+        "opatlas report build/versions/* -o build/versions   # versions side by side",
     )
 )
 def report(
     context: typer.Context,
-    records: Annotated[Path, typer.Argument(metavar="RECORDS", help="A records file, or the folder of a run.")],
+    records: Annotated[
+        list[Path], typer.Argument(metavar="RECORDS...", help="A records file or the folder of a run, or several.")
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the reports.")] = Path("build/coverage"),
     against: Annotated[Path | None, typer.Option(metavar="OLDER", help="An older run to compare with.")] = None,
     fail_on: Annotated[
@@ -35,15 +38,23 @@ def report(
     ] = "nothing",
     as_json: JsonOption = False,
 ) -> None:
-    """Write the HTML, JSON, CSV and JUnit reports of a run and print its summary."""
+    """Write the HTML, JSON, CSV and JUnit reports of a run and print its summary.
+
+    Of several runs: one column each with its versions, and what changed from each to the next, in HTML and JSON.
+    """
     from reports import diff as compare_runs
     from reports import write_reports
     from reports.terminal import difference_text, summary_text
 
     session: Session = context.obj
+    if len(records) > 1:
+        if against is not None:
+            raise typer.BadParameter("several runs are compared with each other", param_hint="--against")
+        _report_versions(session, records, output, fail_on, as_json=as_json)
+        return
     with session.working("writing reports"):
-        summary = write_reports(records, output)
-        difference = None if against is None else compare_runs(against, records)
+        summary = write_reports(records[0], output)
+        difference = None if against is None else compare_runs(against, records[0])
     if as_json:
         data = json.loads(summary.model_dump_json(by_alias=True))
         both = None if difference is None else {"summary": data, "difference": difference.model_dump(mode="json")}
@@ -55,6 +66,20 @@ def report(
             session.show(difference_text(difference))
     if difference is not None:
         _leave(difference, fail_on)
+
+
+def _report_versions(session: Session, records: list[Path], output: Path, fail_on: str, *, as_json: bool) -> None:
+    from reports.versions import versions_text, write_versions
+
+    with session.working("comparing versions"):
+        matrix, page = write_versions(records, output)
+    if as_json:
+        session.show_json(matrix.model_dump(mode="json"))
+    else:
+        session.show(versions_text(matrix))
+        session.show(Text(f"written: {page}"))
+    for step in matrix.steps:
+        _leave(step.difference, fail_on)
 
 
 @app.command(

@@ -102,22 +102,23 @@ def write_html(
     cells: dict[OperatorKey, list[Cell]] = {}
     for cell in matrix.values():
         cells.setdefault(cell.key[:3], []).append(cell)
-    environment = _environment()
+    templates = environment()
     folder = out / "operators"
     for key, operator_cases in cases.items():
-        page = _operator_page(environment, key, operator_cases, cells[key], _reproducers(source, folder))
+        page = _operator_page(templates, key, operator_cases, cells[key], _reproducers(source, folder))
         with atomic_text(folder / files[key]) as stream:
             stream.write(page)
     for stale in set(folder.glob("*.html")) - {folder / name for name in files.values()}:
         stale.unlink()
     pages = {key: f"operators/{quote(name)}" for key, name in files.items()}
-    write_models_page(found, environment, out, pages)
+    write_models_page(found, templates, out, pages)
     with atomic_text(out / "index.html") as stream:
-        stream.write(_overview(environment, summary, found, matrix.values(), pages))
+        stream.write(_overview(templates, summary, found, matrix.values(), pages))
     return HtmlReport(out / "index.html", {key: folder / name for key, name in files.items()})
 
 
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Return the environment of the templates, with the style, the script and the signs as globals."""
     loader = PackageLoader("reports")
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
