@@ -1,5 +1,8 @@
 """Commands on a Caffe network: its weights beside it, given by name, or missing."""
 
+import json
+import sys
+
 import numpy as np
 import pytest
 
@@ -62,3 +65,43 @@ def test_missing_and_broken_weights_are_one_line_and_status_two(capsys, net, tmp
     assert code == 2
     assert message in said.err
     assert "Traceback" not in said.err
+
+
+def test_opencv_and_onnxruntime_are_both_asked(capsys, net, weights, tmp_path):
+    pytest.importorskip("cv2", reason="OpenCV is an extra")
+    (tmp_path / "net.caffemodel").write_bytes(weights)
+    code, said = run(capsys, "check", net, "--json")
+    data = json.loads(said.out)
+    assert code == 0
+    assert [(one["name"], one["agrees"]) for one in data["references"]] == [
+        ("OpenCV", True),
+        ("onnxruntime on the exported graph", True),
+    ]
+
+
+def test_without_opencv_onnxruntime_decides_and_the_reason_is_said(capsys, net, weights, tmp_path, monkeypatch):
+    (tmp_path / "net.caffemodel").write_bytes(weights)
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    code, said = run(capsys, "check", net)
+    assert code == 0
+    assert "OpenCV: not available: OpenCV is not installed" in said.out
+
+
+def test_weights_by_name_reach_every_command_that_compares(capsys, net, weights, tmp_path):
+    other = tmp_path / "other.caffemodel"
+    other.write_bytes(weights)
+    assert run(capsys, "simulate", net, "--weights", other, "--locate")[0] == 0
+    assert run(capsys, "bisect", net, "--weights", other)[0] == 0
+
+
+def test_a_blob_of_another_shape_and_a_circle_of_layers_are_one_line(capsys, net, tmp_path):
+    wrong = caffemodel({"ip": [np.zeros((2, 4), np.float32), np.zeros(2, np.float32)]})
+    (tmp_path / "net.caffemodel").write_bytes(wrong)
+    code, said = run(capsys, "simulate", net)
+    assert (code, "layer 'ip' (InnerProduct, line 3)" in said.err, said.err.strip().count("\n")) == (2, True, 0)
+    circle = tmp_path / "circle.prototxt"
+    circle.write_text(
+        'layer { name: "a" type: "ReLU" bottom: "y" top: "x" }\nlayer { name: "b" type: "ReLU" bottom: "x" top: "y" }\n'
+    )
+    code, said = run(capsys, "simulate", circle)
+    assert (code, "'y'" in said.err, "line 1" in said.err, said.err.strip().count("\n")) == (2, True, True, 0)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opatlas.natives import Native, NoReference, native_of
 from opatlas.work import Draw, compile_model, read_inputs
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
     from compiler.api import CompiledModel
-
-
-class NoReference(RuntimeError):
-    """A model that the reference can't run; the message says why."""
 
 
 def check_model(
@@ -28,24 +25,54 @@ def check_model(
     from reports.execution import host_operators_json
 
     result = compiled.simulate(feeds)
+    outputs, references = _judged(compiled, result.outputs or (), model, feeds, weights)
     return {
         "schema": 1,
         "model": model.name,
         "target": compiled.target.name,
         "placement": result.placement,
-        "outputs": _compare(compiled, result.outputs or (), load_model(model, weights, feeds), feeds, native_of(model)),
+        "outputs": outputs,
+        "references": references,
         "host_operators": host_operators_json(result),
     }
 
 
-def locate(model: Path, target: str, draw: Draw, precision: str | None) -> dict[str, Any]:
+def _judged(
+    compiled: CompiledModel, outputs: Sequence[Any], model: Path, feeds: Mapping[str, Any], weights: Path | None
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The outputs beside the first reference that runs the model, and what each of the references says of them all.
+
+    The model's own framework goes before onnxruntime on the graph written back to ONNX. Both together say where a fault
+    is: where only the framework differs, the import is wrong, or the framework.
+    """
+    onnx_model = load_model(model, weights, feeds)
+    ordered = {name: feeds[name] for name in compiled.input_names}
+    native = native_of(model, weights) if _narrow_dtype(compiled) is None else None
+    exported = "onnxruntime" if native is None else "onnxruntime on the exported graph"
+    ways = [(exported, None)] if native is None else [(native.framework, native), (exported, None)]
+    rows: list[dict[str, Any]] = []
+    said: list[dict[str, Any]] = []
+    for name, way in ways:
+        try:
+            found = _compare(compiled, outputs, onnx_model, ordered, way)
+        except NoReference as reason:
+            if len(ways) == 1 or (way is None and not rows):
+                raise
+            said.append({"name": name, "agrees": None, "reason": str(reason)})
+            continue
+        rows = rows or found
+        said.append({"name": name, "agrees": all(row["agrees"] for row in found), "reason": None})
+    return rows, said
+
+
+def locate(model: Path, target: str, draw: Draw, precision: str | None, weights: Path | None = None) -> dict[str, Any]:
     """Compare the value of every node with the reference; return the first that differs, if any, as plain data.
 
     All values are made outputs for that, so what fusion alone breaks is not found here.
     """
     from onnx import ValueInfoProto
 
-    opened = load_model(model)
+    opened = load_model(model, weights)
     known = {value.name for value in opened.graph.output}
     makers = {name: node for node in opened.graph.node for name in node.output if name}
     opened.graph.output.extend(ValueInfoProto(name=name) for name in makers if name not in known)
@@ -71,7 +98,8 @@ def _compare(
 
     dtype = _narrow_dtype(compiled)
     if dtype is None:
-        reference, found = (native or partial(run_onnxruntime, model))(feeds), list(outputs)
+        run = partial(run_onnxruntime, model) if native is None else native.run
+        reference, found = list(run(feeds)), list(outputs)
     else:
         reference = run_onnxruntime(*_in_type(dtype, model, feeds))
         # These were cast from the narrow type at the model's border, so nothing is lost by going back.
@@ -130,21 +158,6 @@ def _modern(model: ModelProto) -> ModelProto:
         return model
 
 
-Native = Callable[[Mapping[str, Any]], Sequence[Any]]
-"""What a model's own framework computes for inputs by name."""
-
-
-def native_of(model: Path) -> Native | None:
-    """Return what runs a model in the framework that wrote it, where that is not onnxruntime and can run files."""
-    from compiler.frontends.door import is_tensorflow
-
-    if not is_tensorflow(model):
-        return None
-    from compiler.frontends.tensorflow import run_native
-
-    return partial(run_native, model)
-
-
 def load_model(model: Path, weights: Path | None = None, feeds: Mapping[str, Any] | None = None) -> ModelProto:
     """Read an ONNX file with its external data, or another framework's as the ONNX model that its graph is written as.
 
@@ -152,8 +165,13 @@ def load_model(model: Path, weights: Path | None = None, feeds: Mapping[str, Any
     """
     import onnx
 
-    from compiler.frontends.door import caffe_files, is_tensorflow
+    from compiler.frontends.door import caffe_files, is_tensorflow, is_torch
 
+    if is_torch(model):
+        from compiler.exporters.onnx import export_model
+        from compiler.frontends.torch import import_torch
+
+        return export_model(import_torch(model))
     if is_tensorflow(model):
         from compiler.exporters.onnx import export_model
         from compiler.frontends.tensorflow import import_tensorflow

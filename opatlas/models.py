@@ -145,7 +145,7 @@ def simulate(
         raise typer.BadParameter("timing alone has no values: no inputs, no outputs", param_hint="--timing-only")
     sizes = work.bindings(bind)
     if locating:
-        _locate(session, model, target, work.Draw(inputs, sizes, seed), precision, as_json=as_json)
+        _locate(session, model, target, work.Draw(inputs, sizes, seed), precision, weights, as_json=as_json)
         return
     with session.working(f"simulating {model.name}"):
         if work.is_program(model):
@@ -186,10 +186,18 @@ def _say_assumed(session: Session, compiled: CompiledModel, sizes: Mapping[str, 
 
 
 def _locate(
-    session: Session, model: Path, target: str, draw: work.Draw, precision: str | None, *, as_json: bool
+    session: Session,
+    model: Path,
+    target: str,
+    draw: work.Draw,
+    precision: str | None,
+    weights: Path | None,
+    *,
+    as_json: bool,
 ) -> None:
     with session.working(f"comparing each value of {model.name}"):
-        data = checks.locate(model, target, draw, precision)
+        work.with_weights(model, weights)
+        data = checks.locate(model, target, draw, precision, weights)
     if as_json:
         session.show_json(data)
     else:
@@ -215,6 +223,9 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """Compare a model's outputs with onnxruntime (its optimizer off), and say what runs where and why.
+
+    A model of torch, TensorFlow or Caffe is compared with eager torch, TensorFlow or OpenCV, and with onnxruntime on
+    its graph written as ONNX: where only the first differs, the fault is in the import, or in the framework.
 
     Exit status 1 if an operator is unsupported or an output differs.
     """
@@ -361,14 +372,15 @@ def bisect(
     inputs: Annotated[Path | None, typer.Option("--inputs", metavar="F.npz", help="Inputs by name.")] = None,
     seed: SeedOption = 0,
     bind: BindOption = None,
+    weights: WeightsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Find the first rewrite after which a model no longer agrees with onnxruntime. Exit status 1 if there is one."""
     session: Session = context.obj
     with session.working(f"bisecting {model.name}"):
-        compiled = work.compile_model(model, target)
+        compiled = work.compile_model(work.with_weights(model, weights), target)
         feeds = work.read_inputs(compiled, work.Draw(inputs, work.bindings(bind), seed))
-        data = rewrites.bisect(compiled, checks.load_model(model, feeds=feeds), feeds)
+        data = rewrites.bisect(compiled, checks.load_model(model, weights, feeds), feeds)
     if as_json:
         session.show_json(data)
     elif data["broken_at"] is None:

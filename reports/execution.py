@@ -261,4 +261,12 @@ def check_text(data: Mapping[str, Any]) -> RenderableType:
     head = Text.assemble(
         f"{data['model']} on {data['target']}: ", (data["placement"], _STYLES.get(data["placement"], ""))
     )
-    return Group(head, table, _host(data["host_operators"]))
+    said = [_said(one) for one in data.get("references", ())] if len(data.get("references", ())) > 1 else []
+    return Group(head, table, *said, _host(data["host_operators"]))
+
+
+def _said(reference: Mapping[str, Any]) -> Text:
+    """One reference's word on all outputs."""
+    if reference["agrees"] is None:
+        return Text(f"{reference['name']}: not available: {reference['reason']}", style="dim")
+    return Text(f"{reference['name']}: {'agrees' if reference['agrees'] else 'differs'}")

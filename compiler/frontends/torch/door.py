@@ -42,7 +42,7 @@ def exported(model: Any, inputs: Sequence[Any] | None = None) -> Any:  # noqa: A
             f"reading {model} needs torch, which is not installed: pip install 'opatlas[torch]'"
         ) from error
     if isinstance(model, (str, Path)):
-        return _load(Path(model))
+        return load_program(Path(model))
     if isinstance(model, torch.export.ExportedProgram):
         return model
     if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
@@ -51,10 +51,11 @@ def exported(model: Any, inputs: Sequence[Any] | None = None) -> Any:  # noqa: A
         raise InvalidModel(
             f"module {type(model).__name__} comes without inputs; expected example inputs, by which it is exported"
         )
-    return _export(model, tuple(_tensor(item) for item in inputs))
+    return _export(model, tuple(tensor_of(item) for item in inputs))
 
 
-def _tensor(item: Any) -> Any:  # noqa: ANN401
+def tensor_of(item: Any) -> Any:  # noqa: ANN401 - a torch.Tensor
+    """An array as a tensor; what is no array as it is."""
     import numpy as np
     import torch
 
@@ -79,7 +80,8 @@ def _export(module: Any, inputs: tuple[Any, ...]) -> Any:  # noqa: ANN401
         ) from error
 
 
-def _load(path: Path) -> Any:  # noqa: ANN401
+def load_program(path: Path) -> Any:  # noqa: ANN401 - an ExportedProgram
+    """The exported program of a file. Raises InvalidModel, with a word on how to export where the file is another."""
     import zipfile
 
     import torch
