@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import numpy as np
 
 from compiler.frontends.assembly import number, reshape, size_value, unsqueeze
 from compiler.frontends.tensorflow.converters.common import computed, direct, formulas, is_channels_first
 from compiler.frontends.tensorflow.site import Site, converts
 from compiler.ir import Value
 from compiler.ops import compare, elementwise, logic
-
-if TYPE_CHECKING:
-    from compiler.ops.compose import Emit
+from compiler.ops.compose import Emit
 
 direct(
     {
@@ -164,7 +162,25 @@ def cross(site: Site) -> Value:
 @converts("BroadcastArgs")
 def broadcast_args(site: Site) -> Value:
     """The sizes that two shapes broadcast to. Raises ValueNeeded where they are not known."""
-    import numpy as np
-
     a, b = (tuple(site.ints(index, "a shape")) for index in (0, 1))
     return site.constant(np.array(np.broadcast_shapes(a, b)), site.element())
+
+
+@converts("NextAfter")
+def next_after(site: Site) -> Value:
+    """The neighbour of x in the direction of y: numbers of one sign are ordered as their bits are."""
+    from compiler.ir import F32, I32, I64
+    from compiler.ops.convert import BitCast
+
+    x, y = site.values
+    element = x.tensor.element
+    whole = I32 if element is F32 else I64
+    e = Emit(site.b)
+    bits = site.op(BitCast, x, to=whole)
+    away = e("eq", e("lt", x, y), e("gt", x, 0))
+    moved = site.op(BitCast, e("select", away, e("add", bits, 1), e("sub", bits, 1)), to=element)
+    least = site.b.constant(np.array(1, whole.dtype).view(element.dtype))
+    from_zero = e("select", e("gt", y, 0), least, e("neg", least))
+    found = e("select", e("eq", x, 0), from_zero, moved)
+    nan = e("or", e("isnan", x), e("isnan", y))
+    return e("select", e("eq", x, y), y, e("select", nan, e("add", x, y), found))

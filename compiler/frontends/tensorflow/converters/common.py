@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from compiler.ir import Definition, Value
 
-CHANNELS_FIRST: Final = frozenset({"NCHW", "NCDHW", "NCW"})
+CHANNELS_FIRST: Final = frozenset({"NCHW", "NCDHW", "NCW", "CHANNELS_FIRST"})
 
 
 def computed(site: Site, formula: Callable[..., Value], *values: Value) -> Value:
@@ -58,7 +58,7 @@ def axes_of(site: Site, axes: Sequence[int], rank: int) -> tuple[int, ...]:
 def is_channels_first(site: Site, attribute: str = "data_format") -> bool:
     """Whether images come as [N, C, *S]; else they are [N, *S, C]. Raises UnsupportedOperator for other layouts."""
     layout = site.attr(attribute)
-    if layout not in CHANNELS_FIRST | {"NHWC", "NDHWC", "NWC"}:
+    if layout not in CHANNELS_FIRST | {"NHWC", "NDHWC", "NWC", "CHANNELS_LAST"}:
         site.refuse(f"layout {layout} has no conversion", attribute)
     return layout in CHANNELS_FIRST
 

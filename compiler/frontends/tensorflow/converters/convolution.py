@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.frontends.assembly import cut, reshape, transpose
+from compiler.frontends.assembly import cast, cut, reshape, transpose
 from compiler.frontends.tensorflow.converters.common import (
     as_images,
     is_channels_first,
     to_channels_first,
     to_channels_last,
 )
+from compiler.frontends.tensorflow.converters.movement import mirrored
 from compiler.frontends.tensorflow.converters.windows import Windows, static_sizes
 from compiler.frontends.tensorflow.site import Site, converts
+from compiler.ir import I64
 from compiler.ops.contraction import Conv
 from compiler.ops.conv_transpose import ConvTranspose
 
@@ -30,10 +32,26 @@ def filter_first(site: Site, w: Value) -> Value:
     return transpose(site, w, (rank - 1, rank - 2, *range(rank - 2)))
 
 
-@converts("Conv2D", "Conv3D")
+@converts("Conv2D", "Conv3D", "Conv")
 def conv(site: Site) -> Value:
     """Groups are what the channels of the images and of the filter make."""
+    if site.has("batch_dims") and int(site.attr("batch_dims")) != 1:
+        site.refuse("several batch dims have no conversion", "batch_dims")
     x, w = site.values
+    return _convolved(site, x, w)
+
+
+@converts("FusedPadConv2D")
+def padded_conv(site: Site) -> Value:
+    """Mirrored padding before a convolution of channels last."""
+    x, w = site.value(0), site.value(2)
+    steps = tuple(site.numbers("strides")[1:-1])
+    windows = Windows(steps, (1, 1), None if site.attr("padding") == "SAME" else ((0, 0), (0, 0)))
+    images = to_channels_first(site, mirrored(site, x, 1))
+    return to_channels_last(site, site.op(Conv, images, filter_first(site, w), **windows.attributes()))
+
+
+def _convolved(site: Site, x: Value, w: Value) -> Value:
     channels = _channels(site, x, first=is_channels_first(site))
     groups = channels // max(site.size(w, site.rank(w) - 2), 1) if channels else 1
     windows = Windows.of(site)
@@ -187,7 +205,13 @@ def dilation(site: Site) -> Value:
     pads = windows.around(sizes, taps)
     e = Emit(site.b)
     amounts = site.integers(0, *(pair[0] for pair in pads), 0, 0, *(pair[1] for pair in pads), 0)
-    lowest = e.scalar(float("-inf"), x.tensor.element)
+    element = x.tensor.element
+    if element.is_float:
+        lowest = e.scalar(float("-inf"), element)
+    else:
+        # Wide, so that the least number stays the least when a filter is added.
+        x, w = cast(site, x, I64), cast(site, w, I64)
+        lowest = e.scalar(-(2**62), I64)
     padded = e("pad", x, amounts, lowest, None)
     counts = [
         (size + sum(pair) - (tap - 1) * rate - 1) // stride + 1
@@ -204,4 +228,4 @@ def dilation(site: Site) -> Value:
             found = e("add", part, tap)
             result = found if result is None else e("max", result, found)
     assert result is not None
-    return result
+    return cast(site, result, element)

@@ -212,10 +212,14 @@ def pad_with(site: Site) -> Value:
 @converts("MirrorPad")
 def mirror_pad(site: Site) -> Value:
     """The elements mirrored around: without the outer one (REFLECT), or with it (SYMMETRIC)."""
-    x = site.value(0)
+    return mirrored(site, site.value(0), 1)
+
+
+def mirrored(site: Site, x: Value, index: int) -> Value:
+    """Padded by input ``index`` as the node's mode says."""
     if site.attr("mode") == "REFLECT":
-        return site.op(Pad, x, _pads(site, 1), None, None, mode="reflect")
-    amounts = site.data(1, "the padding")
+        return site.op(Pad, x, _pads(site, index), None, None, mode="reflect")
+    amounts = site.data(index, "the padding")
     for axis, (before, after) in enumerate(amounts.tolist()):
         if before or after:
             places = np.pad(np.arange(site.size(x, axis)), (before, after), mode="symmetric")

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from compiler.frontends.assembly import cast
 from compiler.frontends.tensorflow.converters.common import axes_of, axis_of, computed
 from compiler.frontends.tensorflow.site import Converter, Site, converts
-from compiler.ir import Definition
+from compiler.ir import F64, Definition
 from compiler.ops import reduce as reductions
 from compiler.ops.compose import Emit
+from compiler.ops.elementwise import Abs
 
 if TYPE_CHECKING:
     from compiler.ir import Value
@@ -19,16 +20,23 @@ def _reduction(definition: type[Definition]) -> Converter:
     def convert(site: Site) -> Value:
         x = site.value(0)
         axes = axes_of(site, site.ints(1, "the choice of dims"), site.rank(x))
-        return site.op(definition, x, axes=axes, keep_dims=bool(site.attr("keep_dims"))) if axes else _alone(site, x)
+        return site.op(definition, x, axes=axes, keep_dims=bool(site.attr("keep_dims"))) if axes else x
 
     return convert
 
 
-def _alone(site: Site, x: Value) -> Value:
-    """Reduced along no dim: the norm of an element is its magnitude, all else is the element itself."""
-    from compiler.ops.elementwise import Abs
-
-    return site.op(Abs, x) if site.operator == "EuclideanNorm" else x
+@converts("EuclideanNorm")
+def norm(site: Site) -> Value:
+    """The root of the sum of squares; of integers the sum is taken in their own type, and the root truncated."""
+    x = site.value(0)
+    axes, keep = axes_of(site, site.ints(1, "the choice of dims"), site.rank(x)), bool(site.attr("keep_dims"))
+    element = x.tensor.element
+    if element.is_float:
+        return site.op(reductions.ReduceL2, x, axes=axes, keep_dims=keep) if axes else site.op(Abs, x)
+    e = Emit(site.b)
+    squares = e("mul", x, x)
+    total = e("reduce_sum", squares, axes=axes, keep_dims=keep) if axes else squares
+    return cast(site, e("sqrt", cast(site, total, F64)), element)
 
 
 _REDUCTIONS: dict[str, type[Definition]] = {
@@ -39,7 +47,6 @@ _REDUCTIONS: dict[str, type[Definition]] = {
     "Mean": reductions.ReduceMean,
     "All": reductions.ReduceAnd,
     "Any": reductions.ReduceOr,
-    "EuclideanNorm": reductions.ReduceL2,
 }
 for _name, _definition in _REDUCTIONS.items():
     converts(_name)(_reduction(_definition))

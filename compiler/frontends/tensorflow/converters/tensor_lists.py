@@ -50,7 +50,7 @@ def reserve(site: Site) -> Item:
 def from_tensor(site: Site) -> Item:
     """The slices along the first dim."""
     value = site.value(0)
-    return TensorList(value.tensor.element, site.dims(value)[1:], value)
+    return TensorList(value.tensor.element, merged(site.dims(value)[1:], _dims(site, 1)), value)
 
 
 @converts("TensorListSetItem")
