@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from opatlas import checks, models, runs, studies, work
+from opatlas import models, natives, runs, studies, work
 from opatlas.session import BAD_INPUT, OWN_FAULT, Session
 
 _LONGEST_LINE = 2000
@@ -57,7 +57,7 @@ def _refusals() -> tuple[type[Exception], ...]:
     from opsets.errors import ManifestError
     from reports.errors import ReportError
 
-    return (OpatlasError, ManifestError, ReportError, OSError, work.BadOption, checks.NoReference)
+    return (OpatlasError, ManifestError, ReportError, OSError, work.BadOption, natives.NoReference)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
