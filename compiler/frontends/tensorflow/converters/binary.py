@@ -19,7 +19,6 @@ direct(
         "Mul": elementwise.Mul,
         "Div": elementwise.Div,
         "RealDiv": elementwise.Div,
-        "TruncateDiv": elementwise.Div,
         "FloorMod": elementwise.Mod,
         "Mod": elementwise.Rem,
         "TruncateMod": elementwise.Rem,
@@ -68,6 +67,11 @@ def squared_difference(site: Site) -> Value:
     return computed(site, formula)
 
 
+def _truncate_divide(e: Emit, a: Value, b: Value) -> Value:
+    quotient = e("div", a, b)
+    return e("trunc", quotient) if a.tensor.element.is_float else quotient
+
+
 def _unless_zero(e: Emit, decides: Value, result: Value) -> Value:
     """The result, and 0 where ``decides`` is 0, whatever the result is there."""
     return e("select", e("eq", decides, 0), 0, result)
@@ -76,6 +80,7 @@ def _unless_zero(e: Emit, decides: Value, result: Value) -> Value:
 formulas(
     {
         "FloorDiv": _floor_divide,
+        "TruncateDiv": _truncate_divide,
         "MulNoNan": lambda e, x, y: _unless_zero(e, y, e("mul", x, y)),
         "DivNoNan": lambda e, x, y: _unless_zero(e, y, e("div", x, y)),
         "Xdivy": lambda e, x, y: _unless_zero(e, x, e("div", x, y)),

@@ -69,8 +69,9 @@ def quantize_and_dequantize(site: Site) -> Value:
 def _scaled(site: Site, e: Emit, x: Value, limits: Sequence[Value], bits: int) -> Value:
     """The rule of tensorflow/core/kernels/quantize_and_dequantize_op.h."""
     signed = bool(site.attr("signed_input"))
+    # Of unsigned numbers the kernel leaves the range as it is.
     narrow = bool(site.attr("narrow_range")) if site.has("narrow_range") else False
-    least = float(-(2 ** (bits - 1)) + narrow if signed else narrow)
+    least = float(-(2 ** (bits - 1)) + narrow) if signed else 0.0
     greatest = float(2 ** (bits - 1) - 1 if signed else 2**bits - 1)
     low, high = limits
     huge = float(np.finfo(np.float32).max)
