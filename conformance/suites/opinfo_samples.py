@@ -157,7 +157,7 @@ def _module(entry: Any, leaves: Sequence[Any], spec: Any) -> Any:  # noqa: ANN40
             given = iter(tensors)
             filled = [next(given) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
             args, kwargs = pytree.tree_unflatten(filled, spec)
-            return entry.op(*args, **kwargs)
+            return _ties_settled(entry.name, args, kwargs, entry.op(*args, **kwargs))
 
         def widened(self) -> Any:  # noqa: ANN401
             """The same with types among the arguments in float64."""
@@ -168,6 +168,29 @@ def _module(entry: Any, leaves: Sequence[Any], spec: Any) -> Any:  # noqa: ANN40
             )
 
     return Call().eval()
+
+
+_TIED: Final[Mapping[str, tuple[str, ...]]] = {
+    "sort": ("dim",),
+    "argsort": ("dim",),
+    "kthvalue": ("k", "dim", "keepdim"),
+    "mode": ("dim", "keepdim"),
+    "topk": ("k", "dim"),
+}
+"""Operators that may name the place of any of several equal elements -> their arguments behind the tensor."""
+
+
+def _ties_settled(name: str, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:  # noqa: ANN401
+    """Of places that PyTorch leaves open between equal elements, what stands there; else the result itself."""
+    if name not in _TIED or not getattr(args[0], "ndim", 0):
+        return result
+    given = dict(zip(_TIED[name], args[1:], strict=False)) | dict(kwargs)
+    dim = given.get("dim", -1)
+    values, places = (None, result) if name == "argsort" else (result[0], result[1])
+    reduced = name in ("kthvalue", "mode") and not given.get("keepdim", False)
+    found = args[0].gather(dim, places.unsqueeze(dim) if reduced else places)
+    found = found.squeeze(dim) if reduced else found
+    return found if values is None else (values, found)
 
 
 def _count() -> dict[str, dict[str, int]]:

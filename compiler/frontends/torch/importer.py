@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     import torch
 
-_DECISIVE: Final = frozenset({"dropout", "dropout_p"})
-"""Arguments that ask for what a compiled model does not do, whatever it is decomposed into."""
+_DECISIVE: Final = frozenset({"dropout", "dropout_p", "steps"})
+"""Arguments that ask for what a compiled model does not do, or does otherwise, whatever it is decomposed into."""
 
 _VIEWS_OF_CONTIGUOUS: Final = frozenset({
     "reshape", "flatten", "unflatten", "expand_as", "view_as", "chunk", "split", "tensor_split", "narrow",
@@ -233,6 +233,8 @@ class Body:
         ]
         if written == ["self"] and functional_name(name, written)[0] in _RESIZING:
             return self._resize(site, functional_name(name, written)[0], nodes["self"])
+        if tuple(written) == _STATISTICS and not site.get("training", True):
+            written = []
         if not written and converter_for(name) is not None and _trains(site, name):
             written = list(_STATISTICS)
         if written:
@@ -316,7 +318,13 @@ class Body:
             return target
         (value,) = result_values(converter(site))[:1]
         assert value is not None
-        target.write(site, cast(site, value, target.read().tensor.element))
+        wanted = target.read().tensor.element
+        found = value.tensor.element
+        # A result may go to a wider or narrower type of its kind, a complex one to its own alone.
+        fits = found is wanted or (found.kind is wanted.kind and wanted.kind.value != "complex")
+        if list(written) == ["out"] and not fits:
+            site.refuse(f"argument 'out' is of type {wanted}; expected {found}", "out")
+        target.write(site, cast(site, value, wanted))
         return target
 
     def _write_statistics(self, site: Site, name: str, node_values: Mapping[str, Any]) -> Any:  # noqa: ANN401

@@ -56,6 +56,9 @@ def arange(site: Site) -> Value:
         inner = F64 if element.is_float else I64
         found = site.op(Range, *[operand(site, bound, inner) for bound in (start, end, step)])
         return cast(site, found, element)
+    if element is I64:
+        # Here bounds lose their fractions first; other integers count with them.
+        start, end, step = int(start), int(end), int(step)
     if site.operator.startswith("aten.range"):
         count = math.floor((end - start) / step) + 1
     else:
@@ -65,12 +68,15 @@ def arange(site: Site) -> Value:
     return site.constant(start + np.arange(count) * float(step), element)
 
 
-@converts("linspace", "linspace.Tensor_Tensor", "logspace")
+@converts("linspace", "linspace.Tensor_Tensor", "linspace.Tensor_Scalar", "linspace.Scalar_Tensor", "logspace")
 def linspace(site: Site) -> Value:
     """So many numbers in equal steps, from both ends towards the middle, as torch computes them."""
     start, end, steps = site["start"], site["end"], site.integer(site["steps"])
     if isinstance(start, Value) or isinstance(end, Value):
-        site.refuse("bounds that are tensors")
+        # torch's decomposition rounds integers otherwise than its kernel does.
+        site.refuse("bounds that are tensors", "steps" if site.element().is_integer else None)
+    if site.element().is_integer:
+        start, end = int(start), int(end)
     places = np.arange(steps)
     step = (end - start) / (steps - 1) if steps > 1 else 0
     values = np.where(places < steps // 2, start + step * places, end - step * (steps - places - 1))

@@ -193,6 +193,9 @@ def embedding_bag(site: Site) -> list[Value | None]:
     if site.get("per_sample_weights") is not None:
         rows = site.op(Mul, rows, unsqueeze(site, cast(site, site["per_sample_weights"], element), (1,)))
     padding = site.get("padding_idx", -1)
+    if site.operator == "aten.embedding_bag.padding_idx" and site["padding_idx"] is not None:
+        # Counted from the end here; elsewhere -1 says that there is none.
+        padding %= site.size(weight, 0)
     kept = number(site, 1, I64)
     if padding >= 0:
         here = site.op(Eq, places, number(site, padding, I64))

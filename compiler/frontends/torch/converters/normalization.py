@@ -170,7 +170,8 @@ def batch_norm_by_data(site: Site) -> list[Value]:
     x = site.value("input")
     axes = (0, *range(2, rank_of(x)))
     mean, inverse = _statistics(site, cast(site, x, wide(x.tensor.element)), axes, float(site["eps"]))
-    return [_by_own_statistics(site, x, axes), *(squeeze(site, value, axes) for value in (mean, inverse))]
+    statistics = [cast(site, squeeze(site, value, axes), site.element(i)) for i, value in ((1, mean), (2, inverse))]
+    return [_by_own_statistics(site, x, axes), *statistics]
 
 
 @converts("native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update")
@@ -179,8 +180,7 @@ def native_batch_norm(site: Site) -> list[Value]:
     if not site.get("training", True):
         return batch_norm_inference(site)
     x = site.value("input")
-    y, *statistics = batch_norm_by_data(site)
-    results = [y, *(cast(site, value, site.element(index)) for index, value in enumerate(statistics, 1))]
+    results = batch_norm_by_data(site)
     if site.operator.startswith("aten._batch_norm_with_update"):
         # What a backward pass would keep.
         results.append(site.constant(np.zeros(0), U8))

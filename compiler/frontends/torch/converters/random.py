@@ -99,6 +99,8 @@ def _normal(site: Site, like: Value, element: ElementType) -> Value:
 def uniform(site: Site) -> Value:
     """Between two numbers, in the shape of a tensor."""
     low, high = float(site["from"]), float(site["to"])
+    if low > high:
+        site.refuse(f"a range from {low:g} to {high:g}; expected ascending bounds")
     return site.op(RandomUniform, shape_of(site, site.value("self")), to=site.element(), low=low, high=high)
 
 

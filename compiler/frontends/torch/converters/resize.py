@@ -102,6 +102,8 @@ for _dims in (1, 2, 3):
 
 def _smooth(mode: str, *, antialias: bool = False) -> Converter:
     def convert(site: Site) -> Value:
+        if antialias and any(site.get(name) is not None for name in ("scales_h", "scales_w")):
+            site.refuse("scales of their own, beside the sizes", "scales_h")
         coordinates = "align_corners" if site["align_corners"] else "half_pixel"
         attributes: dict[str, Any] = {"mode": mode, "coordinates": coordinates}
         if mode == "cubic":
