@@ -67,7 +67,7 @@ def identity(site: Site) -> Value | Item | None:
     return site.inputs[0]
 
 
-@converts("IdentityN", "XlaOptimizationBarrier")
+@converts("IdentityN")
 def identity_n(site: Site) -> Results:
     """The inputs themselves."""
     return list(site.inputs)
