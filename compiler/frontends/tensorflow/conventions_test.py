@@ -238,3 +238,14 @@ def test_soft_suppression_is_refused_by_attribute():
 
     with pytest.raises(UnsupportedOperator, match="soft suppression"):
         import_tensorflow(traced(forward, floats(4, 4), floats(4)))
+
+
+@pytest.mark.parametrize("kernel", ["lanczos1", "lanczos3", "lanczos5", "triangle", "keyscubic", "mitchellcubic"])
+@pytest.mark.parametrize("antialias", [True, False])
+def test_kernels_that_widen_where_an_image_shrinks(kernel, antialias):
+    options = {"size": [4, 9], "scale": [0.6, 1.4], "translation": [0.3, -0.7]}
+    check(
+        lambda x: R.ScaleAndTranslate(images=x, kernel_type=kernel, antialias=antialias, **options),
+        floats(1, 7, 6, 2),
+        tolerance=1e-5,
+    )

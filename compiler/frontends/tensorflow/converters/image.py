@@ -56,7 +56,7 @@ def nearest(site: Site) -> Value:
     return x
 
 
-def _by_matrices(site: Site, matrices: Sequence[Array]) -> Value:
+def by_matrices(site: Site, matrices: Sequence[Array]) -> Value:
     """The image times a matrix [out, size] along each spatial dim, in float32."""
     x = cast(site, site.value(0), F32)
     for axis, matrix in zip(_SPATIAL, matrices, strict=True):
@@ -80,7 +80,7 @@ def bilinear(site: Site) -> Value:
     """Between the two nearest elements of each spatial dim."""
     x = site.value(0)
     sizes = [(site.size(x, axis), out) for axis, out in zip(_SPATIAL, site.ints(1, "the size"), strict=True)]
-    return _by_matrices(site, [_linear(_places(site, size, out), size) for size, out in sizes])
+    return by_matrices(site, [_linear(_places(site, size, out), size) for size, out in sizes])
 
 
 _TABLE_SIZE: Final = 1024
@@ -109,7 +109,7 @@ def bicubic(site: Site) -> Value:
     """Between four neighbours of each spatial dim."""
     x, keys = site.value(0), bool(site.attr("half_pixel_centers"))
     sizes = [(site.size(x, axis), out) for axis, out in zip(_SPATIAL, site.ints(1, "the size"), strict=True)]
-    return _by_matrices(site, [_cubic(_places(site, size, out), size, keys=keys) for size, out in sizes])
+    return by_matrices(site, [_cubic(_places(site, size, out), size, keys=keys) for size, out in sizes])
 
 
 @converts("ResizeArea")
@@ -126,7 +126,7 @@ def area(site: Site) -> Value:
         matrix = np.zeros((out, size))
         np.add.at(matrix.T, np.minimum(cells[0], size - 1), held.T)
         matrices.append(matrix / scale)
-    return _by_matrices(site, matrices)
+    return by_matrices(site, matrices)
 
 
 @converts("CropAndResize")
