@@ -24,6 +24,12 @@ def test_the_squared_difference_of_complex_numbers_is_its_squared_magnitude():
     check(lambda x, y: tf.raw_ops.SquaredDifference(x=x, y=y), a, b)
 
 
+@pytest.mark.parametrize("axis", [[0], []])
+def test_the_norm_of_complex_numbers_is_that_of_their_magnitudes(axis):
+    x = np.array([[1 + 2j, 3 - 1j], [2j, -4]], np.complex64)
+    check(lambda x: tf.raw_ops.EuclideanNorm(input=x, axis=axis), x)
+
+
 def test_a_product_of_sparse_bfloat16_is_float32():
     x = tf.cast(np.arange(6).reshape(2, 3), tf.bfloat16).numpy()
     check(lambda a, b: tf.raw_ops.SparseMatMul(a=a, b=b), x, x.T)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from compiler.frontends.assembly import cast
 from compiler.frontends.tensorflow.converters.common import axes_of, axis_of, computed
 from compiler.frontends.tensorflow.site import Converter, Site, converts
-from compiler.ir import F64, Definition
+from compiler.ir import F64, Definition, Kind
 from compiler.ops import reduce as reductions
 from compiler.ops.compose import Emit
 from compiler.ops.elementwise import Abs
@@ -34,9 +34,23 @@ def norm(site: Site) -> Value:
     if element.is_float:
         return site.op(reductions.ReduceL2, x, axes=axes, keep_dims=keep) if axes else site.op(Abs, x)
     e = Emit(site.b)
+    if element.kind is Kind.COMPLEX:
+        return _complex_norm(site, axes, keep=keep)
     squares = e("mul", x, x)
     total = e("reduce_sum", squares, axes=axes, keep_dims=keep) if axes else squares
     return cast(site, e("sqrt", cast(site, total, F64)), element)
+
+
+def _complex_norm(site: Site, axes: tuple[int, ...], *, keep: bool) -> Value:
+    """The root of the sum of squared magnitudes, as a complex number."""
+    from compiler.frontends.tensorflow.converters.signal import imaginary_part, joined, real_part
+
+    e = Emit(site.b)
+    x = site.value(0)
+    squares = [e("mul", part, part) for part in (real_part(site, x), imaginary_part(site, x))]
+    total = e("add", *squares)
+    root = e("sqrt", e("reduce_sum", total, axes=axes, keep_dims=keep) if axes else total)
+    return joined(site, root, e("max", e("min", root, 0.0), 0.0))
 
 
 _REDUCTIONS: dict[str, type[Definition]] = {
