@@ -23,7 +23,7 @@ from reports.write_test import example
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = [
-    "compile", "simulate", "check", "explain", "bisect", "ops", "targets", "sweep", "report", "diff", "query",
+    "compile", "simulate", "check", "explain", "bisect", "ops", "targets", "sweep", "llm", "report", "diff", "query",
 ]  # fmt: skip
 
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-import onnx
-
 from opsets import DOMAINS, denominator
 from opsets.elements import rank_of
 from reports.record import Outcome, Placement, Record
@@ -163,6 +161,8 @@ def _releases(records: Iterable[Record]) -> set[str]:
 
 def _opset_of(release: str) -> int | None:
     """The newest operator set of a release of onnx, None where the installed package does not know the release."""
+    import onnx
+
     parts = release.split(".")[:2]
     rows = (row for row in onnx.helper.VERSION_TABLE if row[0].split(".")[:2] == parts)
     return max((int(row[2]) for row in rows), default=None)

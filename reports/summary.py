@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-import onnx
 from pydantic import BaseModel, ConfigDict, Field
 
 from reports.matrix import Cell, CellKey, State, build_matrix, unknown_release, worst
@@ -212,6 +211,8 @@ def _notes(records: tuple[Record, ...]) -> list[str]:
     release = unknown_release(records)
     if release is None:
         return []
+    import onnx
+
     return [f"what exists is counted by the installed onnx {onnx.__version__}; records are of the newer {release}"]
 
 
