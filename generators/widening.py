@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 from numpy.typing import NDArray
@@ -21,6 +23,14 @@ _NARROW_FLOATS = frozenset(
     number for name, number in TensorProto.DataType.items() if name.startswith(("FLOAT8", "FLOAT4", "FLOAT6"))
 )
 _FLOATS = _STANDARD_FLOATS | _NARROW_FLOATS
+
+_OF_ML_DTYPES: Mapping[int, np.dtype[Any]] = {
+    TensorProto.BFLOAT16: np.dtype(ml_dtypes.bfloat16),
+    TensorProto.FLOAT8E4M3FN: np.dtype(ml_dtypes.float8_e4m3fn),
+    TensorProto.FLOAT8E4M3FNUZ: np.dtype(ml_dtypes.float8_e4m3fnuz),
+    TensorProto.FLOAT8E5M2: np.dtype(ml_dtypes.float8_e5m2),
+    TensorProto.FLOAT8E5M2FNUZ: np.dtype(ml_dtypes.float8_e5m2fnuz),
+}
 
 _BIT_LEVEL_OPERATORS = frozenset({"BitCast"})
 _ROUNDING_OPERATORS = frozenset({"QuantizeLinear", "DynamicQuantizeLinear", "Cast", "CastLike"})
@@ -142,8 +152,15 @@ def _widen_type(declared: TypeProto, wide: Wide) -> None:
 
 def _widen_tensor(tensor: TensorProto, wide: Wide, transform: Transform) -> None:
     if tensor.data_type in _FLOATS:
-        array = transform(numpy_helper.to_array(tensor).astype(wide.dtype))
+        array = transform(_elements(tensor).astype(wide.dtype))
         tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+
+
+def _elements(tensor: TensorProto) -> NDArray[Any]:
+    """The tensor's elements; releases of onnx before 1.19 give the bits of 16- and 8-bit floats as integers."""
+    array = np.asarray(numpy_helper.to_array(tensor))
+    dtype = _OF_ML_DTYPES.get(tensor.data_type)
+    return array if dtype is None or array.dtype == dtype else array.view(dtype)
 
 
 def _widen_nodes(nodes: Sequence[NodeProto], wide: Wide, transform: Transform) -> None:

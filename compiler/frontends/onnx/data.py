@@ -51,8 +51,8 @@ def constant_from(proto: TensorProto, folder: Path | None, what: str) -> Constan
         array = numpy_helper.to_array(proto)
     except (ValueError, TypeError) as error:
         raise InvalidModel(f"{what} has {_stored(proto)} for shape {list(shape)} of {element}: {error}") from error
-    if element.dtype.isbuiltin != 1:
-        array = array.astype(element.dtype)  # releases before 1.19 give such types as float32 or int8, and exactly
+    if element.dtype.isbuiltin != 1 and array.dtype.itemsize == element.dtype.itemsize:
+        array = array.view(element.dtype)  # releases before 1.19 give the bits of such types as integers
     if array.shape != shape or array.dtype != element.dtype:
         raise InvalidModel(f"{what} has {_stored(proto)}; expected shape {list(shape)} of {element}")
     return Constant.of(array)
