@@ -1,6 +1,6 @@
 """One block written in several frameworks reaches one canonical graph, up to names and the order of independent steps.
 
-Where a framework says something else, the difference is listed with its reason; an entry that is no longer needed fails.
+Where a framework says something else, the difference is listed with its reason; an entry that is not needed fails.
 """
 
 import numpy as np
@@ -48,7 +48,7 @@ def told(attribute):
 
 
 def from_onnx(nodes, shape, constants=(), element=TensorProto.FLOAT):
-    """A model of one input x and one output y; nodes are (operator, inputs, attributes), each one's output its number."""
+    """A model of one input x and one output y; nodes are (operator, inputs, attributes)."""
     made = []
     for number, (operator, inputs, attributes) in enumerate(nodes):
         output = "y" if number == len(nodes) - 1 else f"v{number}"
@@ -196,7 +196,9 @@ BLOCKS = {
     ),
     "transpose, reshape to heads": (
         lambda: from_onnx(
-            [("Reshape", "x s", {}), ("Transpose", "v0", {"perm": [0, 2, 1, 3]})], (2, 4, 6), {"s": np.array([2, 4, 3, 2])}
+            [("Reshape", "x s", {}), ("Transpose", "v0", {"perm": [0, 2, 1, 3]})],
+            (2, 4, 6),
+            {"s": np.array([2, 4, 3, 2])},
         ),
         lambda: from_torch(lambda torch, x: x.reshape(2, 4, 3, 2).transpose(1, 2), 2, 4, 6),
         None,
@@ -220,7 +222,9 @@ BLOCKS = {
             [("Clip", "x low high", {})], (2, 6), {"low": np.float32(-1).reshape(()), "high": np.float32(2).reshape(())}
         ),
         lambda: from_torch(lambda torch, x: torch.clamp(x, -1.0, 2.0), 2, 6),
-        lambda: from_caffe('layer { name: "c" type: "Clip" bottom: "x" top: "y" clip_param { min: -1 max: 2 } }', (2, 6)),
+        lambda: from_caffe(
+            'layer { name: "c" type: "Clip" bottom: "x" top: "y" clip_param { min: -1 max: 2 } }', (2, 6)
+        ),
     ),
     "global pool, linear": (
         lambda: from_onnx(
