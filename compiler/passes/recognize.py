@@ -24,6 +24,8 @@ STAGES: Final = (
     RuleSet((*attention.RULES, *rotary.RULES)),
 )
 """Inner composites first: attention is recognized by its softmax."""
+RULES: Final = RuleSet(tuple(rule for stage in STAGES for rule in stage.rules))
+"""All of them, for explanations."""
 
 
 @dataclass(frozen=True)
