@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from compiler.ops.activation import Gelu, Silu
 from compiler.ops.elementwise import Add, Div, Erf, Exp, Logistic, Mul, Neg, Reciprocal, Sub, Tanh
+from compiler.ops.error_function import Erfc
 from compiler.passes.canonical.shapes import same_shape
 from compiler.passes.recognition.pieces import (
     Product,
@@ -95,7 +96,7 @@ def gelu_product(match: Match) -> Value:
     found_sum = _one_plus(sums[0])
     assert found_sum is not None
     function, sign = found_sum
-    is_erf, argument = isinstance(function.definition, Erf), function.operand(0)
+    is_erf, argument = isinstance(function.definition, (Erf, Erfc)), function.operand(0)
     verified = _is_erf_argument if is_erf else _is_tanh_argument
     for x in whole.steps:
         if x is root or x is sums[0] or not same_shape(x, root):
@@ -109,11 +110,14 @@ def gelu_product(match: Match) -> Value:
 
 
 def _one_plus(value: Value) -> tuple[Op, float] | None:
-    """(f, 1) where the value is 1 + f(y), (f, -1) where it is 1 - f(y), f being erf or tanh, which are odd."""
+    """(f, 1) where the value is 1 + f(y), (f, -1) where it is 1 - f(y) or erfc(y), f being odd."""
     parts = sum_with_scalar(value)
     if parts is not None and parts[1] == 1:
         function = defined_by(parts[0], Erf, Tanh)
         return None if function is None else (function, 1.0)
+    complement = defined_by(value, Erfc)
+    if complement is not None:
+        return complement, -1.0
     difference = defined_by(value, Sub)
     if difference is None or scalar(difference.operand(0)) != 1:
         return None

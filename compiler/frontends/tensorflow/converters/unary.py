@@ -14,6 +14,7 @@ from compiler.ir import BOOL, Kind, Value
 from compiler.ops import activation, compare, elementwise, logic, softmax
 from compiler.ops.compose import Emit
 from compiler.ops.convert import BitCast, Cast
+from compiler.ops.error_function import Erfc
 
 if TYPE_CHECKING:
     from compiler.ir import Definition, ElementType
@@ -42,6 +43,7 @@ direct(
         "Acosh": elementwise.Acosh,
         "Atanh": elementwise.Atanh,
         "Erf": elementwise.Erf,
+        "Erfc": Erfc,
         "Sigmoid": elementwise.Logistic,
         "IsNan": compare.IsNan,
         "IsInf": compare.IsInf,
@@ -207,35 +209,6 @@ def _erfinv(e: Emit, x: Value) -> Value:
     return e("select", ends, e("mul", x, math.inf), guess)
 
 
-_ERFC_NEAR = (
-    (2.46196981473530512524e-10, 5.64189564831068821977e-1, 7.46321056442269912687, 4.86371970985681366614e1,
-     1.96520832956077098242e2, 5.26445194995477358631e2, 9.34528527171957607540e2, 1.02755188689515710272e3,
-     5.57535335369399327526e2),
-    (1.0, 1.32281951154744992508e1, 8.67072140885989742329e1, 3.54937778887819891062e2, 9.75708501743205489753e2,
-     1.82390916687909736289e3, 2.24633760818710981792e3, 1.65666309194161350182e3, 5.57535340817727675546e2),
-)  # fmt: skip
-_ERFC_FAR = (
-    (5.64189583547755073984e-1, 1.27536670759978104416, 5.01905042251180477414, 6.16021097993053585195,
-     7.40974269950448939160, 2.97886665372100240670),
-    (1.0, 2.26052863220117276590, 9.39603524938001434673, 1.20489539808096656605e1, 1.70814450747565897222e1,
-     9.60896809063285878198, 3.36907645100081516050),
-)  # fmt: skip
-"""Numerators and denominators of erfc(x) e^(x^2) for 1 <= x < 8 and beyond: Cephes' ndtr.c."""
-
-
-def _erfc(e: Emit, x: Value) -> Value:
-    """1 - erf(x) without losing digits where erf(x) is near 1."""
-    size = e("abs", x)
-    # Polynomials of greater numbers overflow, and e^(-x^2) is 0 there in any type.
-    inner = e("min", size, e.scalar(40.0, x.tensor.element))
-    near, far = (
-        e("div", _horner(e, inner, above), _horner(e, inner, below)) for above, below in (_ERFC_NEAR, _ERFC_FAR)
-    )
-    tail = e("mul", e("exp", e("neg", e("mul", inner, inner))), e("select", e("lt", inner, 8.0), near, far))
-    outer = e("select", e("lt", x, 0), e("sub", 2.0, tail), tail)
-    return e("select", e("lt", size, 1.0), e("sub", 1.0, e("erf", x)), outer)
-
-
 _LANCZOS = (
     676.520368121885098567009190444019, -1259.13921672240287047156078755283, 771.3234287776530788486528258894,
     -176.61502916214059906584551354, 12.507343278686904814458936853, -0.13857109526572011689554707,
@@ -288,7 +261,6 @@ def _digamma(e: Emit, x: Value) -> Value:
 
 formulas(
     {
-        "Erfc": _erfc,
         "Erfinv": _erfinv,
         "Ndtri": lambda e, x: e("mul", _erfinv(e, e("sub", e("mul", x, 2.0), 1.0)), math.sqrt(2)),
         "Lgamma": _lgamma,
