@@ -57,13 +57,9 @@ def abstracted(model: ModelProto, net: Network) -> Graph:
 
 def network(name: str, precision: str, target: Target) -> api.CompiledModel:
     """The network at its published size for timing on a target, in its own 16-bit float where that is no float16."""
-    options = None
-    net = Network(name, precision, materialize=False)
-    if not any(element.dtype.name == "float16" for element in target.vector.elements):
-        options = api.Options(precision="bfloat16")
-        net.real = "float32"
-    model = NETWORKS[name](net, 1)
-    return api.compile(abstracted(model, net), target, options=options)
+    names = {element.dtype.name for element in target.vector.elements}
+    net = Network(name, precision, materialize=False, real="float16" if "float16" in names else "bfloat16")
+    return api.compile(abstracted(NETWORKS[name](net, 1), net), target)
 
 
 def vector_work(program: Program, target: Target) -> list[float]:

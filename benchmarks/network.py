@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from math import prod, sqrt
 from typing import Any, Final
 
+import ml_dtypes  # noqa: F401 - numpy then knows bfloat16 by name
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-OPSET: Final = 21
+OPSET: Final = 22
 _LARGE: Final = 1 << 16
 """Weights of more elements stay without data where only types are asked for."""
 

@@ -20,6 +20,7 @@ from compiler.lowering.placement import on_matrix, place, prepared
 from compiler.lowering.search import Tiler
 from compiler.lowering.tiling import box_of
 from compiler.ops.contraction import Conv, MatMul
+from compiler.ops.convert import Cast
 from compiler.ops.elementwise import Add, Exp, Max, Mul
 from compiler.ops.movement import Transpose
 from compiler.ops.reduce import ReduceSum
@@ -148,6 +149,17 @@ def test_reason_names_the_type_that_the_target_lacks() -> None:
     op = Builder(graph).op(Exp, graph.inputs)
     assert place(op, MACHINE).reason == "float64 is not a type of reference-npu"
     assert place(op, Machine(load_target("micro-npu"))).reason == "float64 is not a type of micro-npu"
+
+
+def test_constant_of_a_type_that_no_tensor_has_goes_with_the_program() -> None:
+    """As scales of quantized products do: float32 vectors on a target whose tensors are of float16 at most."""
+    target = load_target("edge-npu")
+    graph = Graph("test", [tensor(F16, (8,))])
+    builder = Builder(graph)
+    scale = builder.constant(np.arange(8, dtype=np.float32))
+    builder.output(builder(Cast, builder(Mul, builder(Cast, graph.inputs[0], to=F32), scale), to=F16))
+    steps = lower(graph, target).block.steps
+    assert [type(step) for step in steps] == [Run]
 
 
 def _top_k(graph: Graph) -> Op:

@@ -201,8 +201,8 @@ def _leaves_program(op: Op, placed: dict[Op, Placed], machine: Machine) -> Value
     for value in (*op.operands, *op.results):
         if value is None or not _is_internal(value.type, machine):
             continue
-        if value.op is not None and value.op.definition.holds_constant and value.tensor.size == 1:
-            continue
+        if value.op is not None and value.op.definition.holds_constant:
+            continue  # it is laid out with the program, which is made for the target
         if not inside(value.op) or not all(inside(user) for user in value.users):
             return value
     return None
