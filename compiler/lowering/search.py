@@ -58,7 +58,10 @@ _CLIMBS: Final = 2
 """From how many starts the search goes on."""
 
 _ALL: Final = 1 << 24
-_FORMS: Final = ((_ALL, 1), (1, _ALL), (2, 2), (4, 4), (8, 8), (8, 16), (16, 8), (16, 4), (_ALL, 4), (4, _ALL))
+_FORMS: Final = (
+    (_ALL, 1), (1, _ALL), (_ALL, 2), (2, _ALL), (_ALL, 4), (4, _ALL), (_ALL, 8), (8, _ALL), (_ALL, 16), (16, _ALL),
+    (2, 2), (4, 4), (8, 8), (12, 12), (16, 16), (8, 16), (16, 8), (16, 4), (4, 16),
+)  # fmt: skip
 """Blocks of a product's result to start from, in array sides down and across."""
 
 _PARTS: Final = (
@@ -264,11 +267,18 @@ class Tiler:
         fits = self._fits(whole)
         if fits and (not self._cuttable or not self._machine.overlaps or self._loose(whole) <= _SMALL):
             return self._choice(whole)
-        start = whole if fits else self._first_fit()
-        if start is None:
+        seeds = sorted({*self._seeds(), *((whole,) if fits else ())}, key=self._cost)
+        if not fits and (not seeds or self._is_batched()):
+            start = self._first_fit()
+            seeds = sorted({*seeds, *(() if start is None else (start,))}, key=self._cost)
+        if not seeds:
             return None
-        seeds = sorted({start, *self._seeds()}, key=self._cost)
         return self._choice(min((self._improved(seed) for seed in seeds[:_CLIMBS]), key=self._cost))
+
+    def _is_batched(self) -> bool:
+        """Whether there are products of a batch, which the seeds take one by one."""
+        roles = self._contraction
+        return roles is not None and product(self._extents[loop] for loop in roles.batch) > 1
 
     def _seeds(self) -> Iterator[tuple[int, ...]]:
         """For products: blocks of the result of several forms, with as much of the sum as fits."""
