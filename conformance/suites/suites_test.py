@@ -4,6 +4,8 @@ import numpy as np
 import onnx
 import pytest
 
+import generators
+import opsets
 from conformance.case import CaseInfo
 from conformance.errors import BadSelection, Unavailable
 from conformance.onnxruntime_runner import open_session, run_model
@@ -37,8 +39,10 @@ def test_every_operator_case_has_a_tolerance_class_that_is_defined():
         # Other frameworks have manifests of their own form.
         if info.framework == "onnx" and key not in seen:
             seen.add(key)
-            item = __import__("opsets").find_item("onnx", info.domain, info.operator, info.since_version)
-            parse_tolerance(str(item.tolerance(info.dtype)))
+            item = opsets.find_item("onnx", info.domain, info.operator, info.since_version)
+            names = generators.names_of(item, info.source)
+            attributes = {name: names[name] for name in item.signature.attributes}
+            parse_tolerance(str(item.tolerance(info.dtype).resolved(attributes)))
     assert len(seen) > 1000
 
 
