@@ -93,14 +93,15 @@ def newest_opset(domain: str) -> int:
 
 
 def _signature(schema: Any) -> Signature:  # noqa: ANN401 - onnx.defs.OpSchema is a C++ class without annotations
-    types = {item.type_param_str: _elements(item.allowed_type_strs) for item in schema.type_constraints}
+    allowed = {item.type_param_str: frozenset(item.allowed_type_strs) for item in schema.type_constraints}
+    types = {name: _elements(texts) for name, texts in allowed.items()}
     return Signature(
         domain=schema.domain or "ai.onnx",
         operator=schema.name,
         since_version=schema.since_version,
         deprecated=schema.deprecated,
-        inputs=tuple(_parameter(formal, types) for formal in schema.inputs),
-        outputs=tuple(_parameter(formal, types) for formal in schema.outputs),
+        inputs=tuple(_parameter(formal, types, allowed) for formal in schema.inputs),
+        outputs=tuple(_parameter(formal, types, allowed) for formal in schema.outputs),
         min_outputs=schema.min_output,
         max_outputs=schema.max_output,
         attributes={name: _attribute(item) for name, item in schema.attributes.items()},
@@ -108,15 +109,23 @@ def _signature(schema: Any) -> Signature:  # noqa: ANN401 - onnx.defs.OpSchema i
     )
 
 
-def _parameter(formal: Any, types: Mapping[str, tuple[str, ...]]) -> Parameter:  # noqa: ANN401
+def _parameter(
+    formal: Any,  # noqa: ANN401
+    types: Mapping[str, tuple[str, ...]],
+    allowed: Mapping[str, frozenset[str]],
+) -> Parameter:
+    try:
+        texts = frozenset(formal.types)
+    except TypeError:  # onnx 1.20 cannot give them to Python
+        texts = allowed.get(formal.type_str, frozenset({formal.type_str}))
     return Parameter(
         name=formal.name,
         type_name=formal.type_str if formal.type_str in types else None,
-        elements=_elements(formal.types),
-        kind=_kind(formal.types),
+        elements=_elements(texts),
+        kind=_kind(texts),
         optional=formal.option.name == "Optional",
         variadic=formal.option.name == "Variadic",
-        tensors=_elements(text for text in formal.types if text.startswith("tensor(")),
+        tensors=_elements(text for text in texts if text.startswith("tensor(")),
     )
 
 
