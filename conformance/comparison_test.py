@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from conformance.comparison import Evidence, Verdict, compare
+from conformance.comparison import Evidence, Figures, Verdict, compare
 from conformance.errors import UnknownToleranceClass
 from conformance.numerics import format_of
 from conformance.tolerance import MissingEvidence
@@ -441,3 +441,8 @@ def test_scaling_an_output_by_eight_units_is_seen(dtype, tolerance):
 def test_a_class_that_has_no_definition_is_refused(text):
     with pytest.raises(UnknownToleranceClass):
         parse_tolerance(text)
+
+
+def test_a_bias_of_zero_is_kept_where_another_output_has_none():
+    assert Figures(bias=0.0).worst_with(Figures()).bias == 0.0
+    assert Figures(bias=0.5).worst_with(Figures(bias=-0.75)).bias == -0.75

@@ -246,7 +246,7 @@ class ReduceProduct(ToleranceClass):
     name: ClassVar[str] = "reduce_product"
 
     def bound(self, reference: Reference) -> Float64Array:
-        factors = max(reference.terms or 1, reference.elements_per_output, 2)
+        factors = max(reference.terms or 2, reference.elements_per_output)
         half_unit = 2.0 ** (-reference.form.mantissa_bits - 1)
         growth = math.expm1(factors * math.log1p(half_unit)) + half_unit
         return np.fmax(np.abs(finite_or_zero(reference.values)) * growth, 0.5 * ulp(reference.values, reference.form))
@@ -265,7 +265,6 @@ class SpecialValues(ToleranceClass):
     """Only shape, type, and the places of NaN and of infinities with their signs."""
 
     name: ClassVar[str] = "special_values"
-    second_tier: ClassVar[bool] = False
 
     def bound(self, reference: Reference) -> Float64Array:
         return np.full_like(reference.values, np.inf)

@@ -141,8 +141,8 @@ def _choices(signature: Signature) -> list[str]:
     return [name for name, one in signature.attributes.items() if one.kind == "STRING" and name not in _FREE_TEXT]
 
 
-def _choose_nonsense(model: ModelProto, subject: Subject) -> None:
-    _set_attribute(subject.node(model), _choices(subject.signature)[0], "no_such_choice")
+def _choose_nonsense(model: ModelProto, subject: Subject, place: int) -> None:
+    _set_attribute(subject.node(model), _choices(subject.signature)[place], "no_such_choice")
 
 
 def _axis_names(signature: Signature) -> list[str]:
@@ -349,7 +349,13 @@ RULES: Mapping[str, Rule] = {
     ),
     "attribute-no-such-choice": Rule(
         "a text that chooses is one of the values that the specification lists",
-        "InvalidAttribute", lambda s: s.newest and bool(_choices(s.signature)), _choose_nonsense,
+        "InvalidAttribute", lambda s: s.newest and bool(_choices(s.signature)),
+        lambda m, s: _choose_nonsense(m, s, 0),
+    ),
+    "attribute-no-such-last-choice": Rule(
+        "of several texts that choose, each is one of the values that the specification lists",
+        "InvalidAttribute", lambda s: s.newest and len(_choices(s.signature)) > 1,
+        lambda m, s: _choose_nonsense(m, s, -1),
     ),
     "axis-too-large": Rule(
         "an axis is below the rank of the input",

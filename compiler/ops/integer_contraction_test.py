@@ -3,7 +3,9 @@ import pytest
 import torch
 
 from compiler.errors import TypeMismatch
-from compiler.ops.harness_test import run, run_decomposed
+from compiler.ir import I8, U8, Builder, Graph, tensor
+from compiler.ops import lookup
+from compiler.ops.harness_test import decompose_all, run, run_decomposed
 
 RNG = np.random.default_rng(17)
 WAYS = pytest.mark.parametrize("way", [run, run_decomposed])
@@ -29,6 +31,17 @@ def test_matmul_integer_is_exact_for_every_kind_of_zero_point(way, a_zero, b_zer
     found = way("matmul_integer", a, b, *zeros)
     assert found.dtype == np.int32
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("shapes", [((4, "K"), ("K", 5)), ((4, 6), (6, 5))])
+def test_a_product_of_matrices_is_one_of_bytes_whatever_its_depth(shapes):
+    """With one zero point, so that the array takes it: not a product of differences in 32 bits."""
+    graph = Graph("main", [tensor(U8, shapes[0]), tensor(I8, shapes[1])])
+    builder = Builder(graph)
+    builder.output(builder(lookup("matmul_integer"), *graph.inputs, builder.constant(np.array(7, np.uint8))))
+    decompose_all(graph)
+    (product,) = (op for op in graph.ops if op.name == "matmul")
+    assert [value.tensor.element for value in product.operands] == [U8, I8]
 
 
 @WAYS

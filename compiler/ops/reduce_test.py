@@ -168,6 +168,17 @@ def test_formulas_of_integers_agree_with_onnxruntime(name):
     check_composite(name, [x], expected, axes=(1,), keep_dims=False)
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        ("reduce_sum_square", [2**31 + 1, 3], 2**62 + 2**32 + 10),
+        ("reduce_l1", [2**54 + 1, -(2**54 + 1)], 2**55 + 2),
+    ],
+)
+def test_formulas_of_integers_that_stay_integers_go_through_no_float(name, values, expected):
+    check_composite(name, [np.array(values)], np.array(expected), axes=(0,), keep_dims=False)
+
+
 def test_log_sum_exp_does_not_overflow():
     x = np.array([1000.0, 1000.0], np.float32)
     check_composite("reduce_log_sum_exp", [x], np.array([1000 + math.log(2)], np.float32), ulps=1, axes=(0,))

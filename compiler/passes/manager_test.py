@@ -83,13 +83,13 @@ def test_timings_and_hits_are_reported_in_order():
 
 
 def test_ir_is_dumped_after_each_change_only(tmp_path):
-    run_passes(graph(), [DeadCode(), DeadCode(), Canonicalize()], Instruments(dump_dir=tmp_path / "a"))
-    assert [path.name for path in sorted((tmp_path / "a").iterdir())] == [
+    run_passes(graph(), [DeadCode(), DeadCode(), Canonicalize()], Instruments(dump_dir=tmp_path / "a" / "b"))
+    assert [path.name for path in sorted((tmp_path / "a" / "b").iterdir())] == [
         "00-input.mlir",
         "01-dead_code.mlir",
         "02-canonicalize.mlir",
     ]
-    assert (tmp_path / "a" / "00-input.mlir").read_text() == print_graph(graph())
+    assert (tmp_path / "a" / "b" / "00-input.mlir").read_text() == print_graph(graph())
 
 
 def test_verifier_after_each_pass_names_the_pass():

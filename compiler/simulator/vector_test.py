@@ -13,6 +13,7 @@ from compiler.program import verify_program
 from compiler.program.handmade_test import SRAM, executable, vector_program
 from compiler.program.instructions import Address, Lookup, Operand, Region
 from compiler.simulator import execute
+from compiler.simulator.combine import reduced
 from compiler.targets import load_target
 
 
@@ -260,3 +261,9 @@ def test_a_result_may_overwrite_what_it_reads():
     store = replace(program.body[2], source=Operand(Region(SRAM, Address(0), U8, (1,))))
     (found,) = execute(executable(replace(program, body=(program.body[0], inside, store))), [x])
     assert np.array_equal(found, np.concatenate([x[:1], -x[:5]]))
+
+
+@pytest.mark.parametrize(("combiner", "start"), [(Combiner.ADD, 7), (Combiner.MAX, -3)])
+def test_nothing_joined_to_a_start_is_the_start(combiner, start):
+    found = reduced(combiner, np.zeros((2, 0, 3), np.float32), (1,), F32, np.full((2, 3), start, np.float32))
+    np.testing.assert_array_equal(found, np.full((2, 3), start))

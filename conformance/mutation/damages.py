@@ -27,9 +27,17 @@ def _mantissa_bits(array: Array) -> int:
 def _on_floats(change: Callable[[Array], Array]) -> Damage:
     def damaged(outputs: Outputs) -> Outputs:
         with np.errstate(all="ignore"):
-            return [change(value) if is_float(value) else value for value in outputs]
+            return [_changed(value, change) for value in outputs]
 
     return damaged
+
+
+def _changed(value: object, change: Callable[[Array], Array]) -> object:
+    """Change a float tensor, or the parts of a complex one; anything else stays as it is."""
+    if isinstance(value, np.ndarray) and value.dtype.kind == "c":
+        parts = np.ascontiguousarray(value).reshape(-1).view(f"f{value.dtype.itemsize // 2}")
+        return change(parts).view(value.dtype).reshape(value.shape)
+    return change(value) if isinstance(value, np.ndarray) and is_float(value) else value
 
 
 def scaled(array: Array, units: float = 8.0) -> Array:

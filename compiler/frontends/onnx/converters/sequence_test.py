@@ -77,6 +77,13 @@ def test_parts_of_given_sizes(sizes):
     same(run(model, A, sizes)[0], run_onnxruntime(model, A, sizes)[0])
 
 
+@pytest.mark.parametrize("sizes", [np.array(0), np.array([1, 1]), np.array([2, 2]), np.array([4, -1])])
+def test_sizes_that_do_not_add_up_are_an_error(sizes):
+    model = chain(node("SplitToSequence", ["a", "b"], ["y"], axis=1), arrays=(A, sizes))
+    with pytest.raises(EvaluationError, match="expected sizes that add up"):
+        run(model, A, sizes)
+
+
 def test_type_of_a_sequence_covers_its_elements():
     assert import_model(chain(BUILD)).outputs[0].type is sequence_of(tensor(F32, ("?", 3)))
     assert isinstance(import_model(chain(node("SequenceEmpty", [], ["e"]))).outputs[0].type, SequenceType)
