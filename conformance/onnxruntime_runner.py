@@ -70,9 +70,10 @@ def first_line(error: BaseException) -> str:
 
 
 def run_session(session: Any, feeds: dict[str, Output]) -> list[Output]:  # noqa: ANN401
-    """Run a session on inputs by name; tensors go through `OrtValue`, all else through plain objects."""
+    """Run a session on inputs by name; tensors go through `OrtValue`, all else (maps even as results) as plain objects."""
     fed = {name: _to_ort(value) for name, value in feeds.items()}
-    if all(isinstance(value, onnxruntime.OrtValue) for value in fed.values()):
+    maps = any("map(" in output.type for output in session.get_outputs())
+    if not maps and all(isinstance(value, onnxruntime.OrtValue) for value in fed.values()):
         return [_from_ort(value) for value in session.run_with_ort_values(None, fed)]
     return [_plain(value) for value in session.run(None, feeds)]
 

@@ -95,6 +95,8 @@ def newest_opset(domain: str) -> int:
 def _signature(schema: Any) -> Signature:  # noqa: ANN401 - onnx.defs.OpSchema is a C++ class without annotations
     allowed = {item.type_param_str: frozenset(item.allowed_type_strs) for item in schema.type_constraints}
     types = {name: _elements(texts) for name, texts in allowed.items()}
+    # Constraints spell maps as map(int64, float), formals as map(int64,tensor(float)).
+    types |= {one.type_str: _elements(one.types) for one in schema.inputs if not types.get(one.type_str, True)}
     return Signature(
         domain=schema.domain or "ai.onnx",
         operator=schema.name,
