@@ -146,8 +146,11 @@ def _compare_value(output: Output, expected: Output, leaf: _Leaf) -> Iterator[Co
         for position, (part, expected_part) in enumerate(zip(output, expected, strict=True)):
             yield from _compare_value(part, expected_part, leaf.inside(f"[{position}]"))
     elif isinstance(expected, dict):
-        if output != expected:
+        if not isinstance(output, dict) or output.keys() != expected.keys():
             yield _different(leaf, f"map {output!r:.80}, expected {expected!r:.80}")
+            return
+        for key, expected_part in expected.items():
+            yield from _compare_value(output[key], expected_part, leaf.inside(f"[{key!r}]"))
     elif isinstance(output, list | tuple | dict):
         yield _different(leaf, f"{_described(output)}, expected {_described(expected)}")
     else:
