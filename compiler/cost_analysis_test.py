@@ -48,9 +48,7 @@ def test_what_moves_no_data_costs_nothing():
 
 def test_what_data_decides_is_not_known():
     x = h.make_tensor_value_info("x", 1, [4])
-    graph = h.make_graph(
-        [h.make_node("NonZero", ["x"], ["y"])], "g", [x], [h.make_tensor_value_info("y", 7, [1, "n"])]
-    )
+    graph = h.make_graph([h.make_node("NonZero", ["x"], ["y"])], "g", [x], [h.make_tensor_value_info("y", 7, [1, "n"])])
     model = h.make_model(graph, opset_imports=[h.make_opsetid("", 20)], ir_version=9)
     found = cost_analysis(api.compile(model).graph)
     assert (found.unknown, found.flops, found.bytes_accessed) == (1, 0, 16)

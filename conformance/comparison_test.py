@@ -446,3 +446,10 @@ def test_a_class_that_has_no_definition_is_refused(text):
 def test_a_bias_of_zero_is_kept_where_another_output_has_none():
     assert Figures(bias=0.0).worst_with(Figures()).bias == 0.0
     assert Figures(bias=0.5).worst_with(Figures(bias=-0.75)).bias == -0.75
+
+
+def test_maps_are_compared_key_by_key():
+    nan = {1: np.nan, 2: 0.5}
+    assert compare([[nan]], [[{1: np.nan, 2: 0.5}]], parse_tolerance("exact")).verdict is WITHIN
+    assert compare([[nan]], [[{1: np.nan, 2: 0.25}]], parse_tolerance("exact")).verdict is DIFFERENT
+    assert compare([[nan]], [[{1: np.nan}]], parse_tolerance("exact")).verdict is DIFFERENT

@@ -70,7 +70,7 @@ def first_line(error: BaseException) -> str:
 
 
 def run_session(session: Any, feeds: dict[str, Output]) -> list[Output]:  # noqa: ANN401
-    """Run a session on inputs by name; tensors go through `OrtValue`, all else (maps even as results) as plain objects."""
+    """Run a session on inputs by name; tensors go through `OrtValue`, other values and runs that give maps plainly."""
     fed = {name: _to_ort(value) for name, value in feeds.items()}
     maps = any("map(" in output.type for output in session.get_outputs())
     if not maps and all(isinstance(value, onnxruntime.OrtValue) for value in fed.values()):
