@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 MODULE = "conformance.misbehaving"
-RED = {"wrong", "dropped-output", "segfault", "exit", "hang", "memory", "exception", "refusal"}
+RED = {"wrong", "dropped-output", "segfault", "exit", "hang", "memory", "exception", "refusal", "template"}
 
 
 def command(tmp_path, *options, suite=MODULE, backend=MODULE):
@@ -44,7 +44,7 @@ def test_every_case_has_a_record_and_reds_fail_the_run(tmp_path):
     assert done.returncode == 1, done.stdout
     found = outcomes(tmp_path)
     assert {name for name, outcome in found.items() if outcome != "passed"} == RED
-    assert len(found) == 16
+    assert len(found) == 17
     assert (tmp_path / "out" / "index.html").exists()
     records = list(read_records(tmp_path / "out" / "records.jsonl"))
     assert len({record.run for record in records}) == 1

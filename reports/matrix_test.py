@@ -100,4 +100,4 @@ def test_each_framework_of_the_records_has_its_rows():
     cells = known_cells(records)
     assert {cell.framework for cell in cells} == {"torch", "caffe"}
     assert any(cell.operator == "LRN" and cell.dtype == "float32" for cell in cells)
-    assert sum(cell.operator == "resize_" for cell in cells) == 1  # a core operator that no manifest has
+    assert any(cell.operator == "resize_" for cell in cells)

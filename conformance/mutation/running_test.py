@@ -153,6 +153,7 @@ def _case(name, operator="Add"):
         "exact",
         None,
         False,
+        None,
         (),
         {},
         "passed",

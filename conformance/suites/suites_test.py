@@ -173,6 +173,7 @@ def test_a_model_that_cannot_be_had_is_unavailable_with_its_reason(tmp_path, mon
     sources = {"magika": Source("magika", fetch, SOURCES["magika"].inputs)}
     monkeypatch.setattr("conformance.suites.models.SOURCES", sources)
     monkeypatch.setattr("conformance.suites.tensorflow_models.SAVED_MODELS", {})
+    monkeypatch.setattr("conformance.suites.torch_nets.PUBLISHED", {})
     said = []
     Models().prepare(said.append)
     assert said == ["models: magika can't be had: no network"]
