@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from conformance.numerics import Float64Array, Format, Kind, format_of, kind_of, ulp, widen
 from conformance.tolerance import SECOND_TIER, Reference, ToleranceClass
 
-Output = NDArray[np.generic] | list["Output"] | dict[object, object] | None
+Output = NDArray[np.generic] | list["Output"] | dict[object, "Output"] | None
 """What a model returns: a tensor, a sequence, a map, or an optional without a value."""
 
 
