@@ -116,6 +116,15 @@ def test_a_mask_that_hides_little_is_none():
     assert found == {"softmax": 1}
 
 
+def test_one_number_added_to_all_scores_is_no_mask():
+    model = compiled(attention_text("masked = Add(scores, half)"))
+    inputs = [heads(1), heads(2), heads(3), np.ones((3, 3), bool)]
+    q, k, v = (array.astype(np.float64) for array in inputs[:3])
+    powers = np.exp(q @ k.swapaxes(2, 3) * 0.5)
+    expected = powers / powers.sum(-1, keepdims=True) @ v
+    np.testing.assert_allclose(model.run(inputs)[0], expected, rtol=1e-5, atol=1e-6)
+
+
 def test_decomposed_and_recognized_agree():
     text = attention_text("masked = Where(seen, scores, low)")
     model = onnx.parser.parse_model(f"{HEADER} g {text}")

@@ -270,8 +270,8 @@ def _build(match: Match, found: _Scores, values: Value) -> Value:
     else:
         operands[1:3] = [_unrepeated(match, value, sizes[0][1]) for value in (k, values)]
         match.require(_groups(operands[1]) == _groups(operands[2]), "keys and values are repeated differently")
-    if mask.value is not None and mask.value.tensor.rank > len(sizes[0]):
-        raise NoMatch("the mask has more dims than the scores")
+    if mask.value is not None and not 0 < mask.value.tensor.rank <= len(sizes[0]):
+        raise NoMatch("the mask has no dim of keys, or more dims than the scores")
     empty = found.empty if mask.value is not None and mask.value.tensor.element is BOOL else "nan"
     attributes: dict[str, AttributeValue] = {
         "scale": found.scale,
